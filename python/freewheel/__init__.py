@@ -5,6 +5,7 @@
 | study a trace | `study` |
 | run an experiment | `simulate`, `SimConfig` |
 | run many configurations of one | `sweep` |
+| study many drives | `fleet` |
 | open, inspect, convert a trace | `Trace` |
 | compare caches for a trace | `cache_curves` |
 | take, scale or validate a drive | `Drive` |
@@ -19,6 +20,7 @@ from ._freewheel import (
     ClaimsReport,
     Drive,
     Extraction,
+    FleetReport,
     Frame,
     PlaceReport,
     Report,
@@ -34,6 +36,7 @@ from ._freewheel import (
     claims,
     drives,
     extract,
+    fleet,
     formats,
     plan_placement,
     plan_stripe,
@@ -55,6 +58,7 @@ __all__ = [
     "Error",
     "Extraction",
     "FileError",
+    "FleetReport",
     "Frame",
     "MissingFileError",
     "PlaceReport",
@@ -74,6 +78,7 @@ __all__ = [
     "claims",
     "drives",
     "extract",
+    "fleet",
     "formats",
     "plan_placement",
     "plan_stripe",

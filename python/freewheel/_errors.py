@@ -14,6 +14,10 @@ class Error(Exception):
         self.kind = kind
         self.help = help
 
+    def __reduce__(self) -> tuple[type["Error"], tuple[str, str, str | None]]:
+        # From one process to another, as a worker's error.
+        return type(self), (self.message, self.kind, self.help)
+
 
 class UsageError(Error, ValueError):
     """An argument is wrong, or names a drive, policy, format or claim that does not exist."""

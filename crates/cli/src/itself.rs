@@ -24,3 +24,9 @@ pub fn command() -> io::Result<Command> {
     command.args(words);
     Ok(command)
 }
+
+/// The Python that started this command line; else what the variable `named` says, or `python3`.
+pub fn python(named: &str) -> Command {
+    let started = WORDS.get().and_then(|words| words.first()).cloned();
+    Command::new(started.or_else(|| env::var_os(named)).unwrap_or_else(|| "python3".into()))
+}

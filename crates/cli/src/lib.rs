@@ -9,6 +9,7 @@
 //!
 //! It is a library so that the program `freewheel` and the package for Python have the same command.
 
+mod dask;
 mod failure;
 mod file;
 mod interrupts;

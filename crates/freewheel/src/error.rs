@@ -27,8 +27,10 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::library::DriveError;
 use freewheel_sim::log::LogError;
 use freewheel_sim::source::PlacementError;
+use freewheel_study::fleet::{FleetError, NotAFleet};
 use freewheel_study::plan::PlanError;
 use freewheel_study::sweep::SweepError;
+use freewheel_study::table::TableError;
 use freewheel_study::{CacheCurvesError, ParseCacheSizeError, StudyError};
 use freewheel_trace::{
     Format, Malformed, TimeUnit, TraceError, UnknownFormatName, UnknownTimeUnit,
@@ -259,8 +261,17 @@ errors! {
     ScaleError => scale,
     ServeError => |_| ErrorKind::Other,
     FinishError => |_| ErrorKind::Other,
+    FleetError => |error: &FleetError| match error {
+        FleetError::Table(error) => table(error),
+        _ => ErrorKind::Other,
+    },
+    NotAFleet => |error: &NotAFleet| match error {
+        NotAFleet::Trace(error) => trace(error),
+        _ => ErrorKind::Other,
+    },
     StudyError => study,
     SweepError => sweep,
+    TableError => table,
     TlsError => |_| ErrorKind::Other,
     TooLittleMemory => |_| ErrorKind::Other,
     TraceError => trace,
@@ -362,8 +373,15 @@ fn study(error: &StudyError) -> ErrorKind {
 fn sweep(error: &SweepError) -> ErrorKind {
     match error {
         SweepError::Config(error) => config(error),
-        SweepError::OtherJournal { .. } => ErrorKind::OtherJournal,
+        SweepError::Table(error) => table(error),
         SweepError::Over { .. } => ErrorKind::ExperimentOverride,
+        _ => ErrorKind::Other,
+    }
+}
+
+fn table(error: &TableError) -> ErrorKind {
+    match error {
+        TableError::OtherJournal { .. } => ErrorKind::OtherJournal,
         _ => ErrorKind::Other,
     }
 }

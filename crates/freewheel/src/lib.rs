@@ -13,6 +13,7 @@
 //! | plan stripes, and which files lie on which disks | [`plans`] |
 //! | find out or validate a drive | [`extract`], [`validate`] |
 //! | run many configurations of an experiment | [`sweeps`] |
+//! | study a fleet of drives | [`fleets`] |
 //! | reproduce the papers' claims | [`reproduce`] |
 //! | emulate a drive; serve a device | [`emulation`]; [`serving`] |
 //! | control a server; back up | [`control`] |
@@ -49,6 +50,7 @@ pub mod emulation;
 pub mod experiments;
 pub mod extraction;
 pub mod files;
+pub mod fleets;
 pub mod measures;
 pub mod plans;
 pub mod serving;

@@ -22,7 +22,9 @@ use freewheel_study::sweep::SweepProgressSink;
 
 use crate::Error;
 
-pub use freewheel_study::sweep::{Column, Sweep, SweepDone, SweptKey};
+pub use freewheel_study::sweep::{
+    Column, Sweep, SweepChunk, SweepDone, SweepLoads, SweepRows, SweptKey,
+};
 
 /// Runs all configurations on `threads` threads, all cores if none are given, and writes a row for each to
 /// `output`, a Parquet file. A sweep that was killed goes on where it was. `progress` is told done and total.

@@ -15,6 +15,7 @@ mod config;
 mod drive;
 mod extraction;
 mod fault;
+mod fleets;
 mod frame;
 mod job;
 mod plans;
@@ -48,6 +49,8 @@ mod _freewheel {
     #[pymodule_export]
     use super::extraction::{Extraction, Validation, extract, validate};
     #[pymodule_export]
+    use super::fleets::{FleetPlan, FleetReport, fleet, run_fleet_chunk};
+    #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
     use super::plans::{PlaceReport, StripeReport, plan_placement, plan_stripe};
@@ -58,7 +61,7 @@ mod _freewheel {
     #[pymodule_export]
     use super::studies::{StudyReport, study};
     #[pymodule_export]
-    use super::sweeps::{SweepReport, sweep};
+    use super::sweeps::{SweepPlan, SweepReport, run_sweep_chunk, sweep};
     #[pymodule_export]
     use super::trace::{Trace, formats};
 

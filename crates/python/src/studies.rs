@@ -36,12 +36,21 @@ pub struct Replay<'a> {
 impl Replay<'_> {
     /// The replay of this trace.
     pub fn of(&self, source: &Source) -> PyResult<TraceWorkload> {
+        self.with(source.workload())
+    }
+
+    /// The replay of traces that are recognised by their contents.
+    pub fn of_any(&self) -> PyResult<TraceWorkload> {
+        self.with(TraceWorkload::default())
+    }
+
+    fn with(&self, read: TraceWorkload) -> PyResult<TraceWorkload> {
         Ok(TraceWorkload {
             replay: word("replay", self.mode)?,
             fit: word("fit", self.fit)?,
             coarse_times: word("coarse_times", self.coarse_times)?,
             device: self.device,
-            ..source.workload()
+            ..read
         })
     }
 }

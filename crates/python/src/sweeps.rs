@@ -1,9 +1,11 @@
 //! Many configurations of one experiment.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use freewheel::sweeps::{self, Column, Sweep, SweptKey};
+use freewheel::sweeps::{
+    self, Column, Sweep, SweepChunk, SweepDone, SweepLoads, SweepRows, SweptKey,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde::Serialize;
@@ -30,39 +32,49 @@ struct Document {
     resumed: usize,
 }
 
-/// Runs an experiment with all combinations of some values of its keys, on all cores, into one table.
+/// Runs an experiment with all combinations of some values of its keys, on all cores or where `executor` runs
+/// them, into one table.
 #[pyfunction]
-#[pyo3(signature = (config, *, over, output=None, overrides=None, seed=None, jobs=None, progress=None))]
+#[pyo3(signature = (
+    config, *, over, output=None, overrides=None, seed=None, jobs=None, executor=None, progress=None
+))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub fn sweep(
     py: Python<'_>,
     config: &Bound<'_, PyAny>,
-    over: &Bound<'_, PyDict>,
+    over: &Bound<'_, PyAny>,
     output: Option<PathBuf>,
     overrides: Option<&Bound<'_, PyDict>>,
     seed: Option<u64>,
     jobs: Option<usize>,
+    executor: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<SweepReport>> {
-    let (source, keys) = (ConfigSource::of(config)?, keys(over)?);
-    let mut of_all = override_texts(overrides)?;
-    of_all.extend(seed.map(|seed| format!("seed={seed}")));
     if jobs == Some(0) {
-        return Err(argument("jobs=0: one thread is the least".into(), "leave it out").raise(py));
+        return Err(argument("jobs=0: one is the least".into(), "leave it out").raise(py));
     }
-    let (document, frame) = job::run(py, progress, move |watch| {
-        let config = |own: &[String]| {
-            watch.report(0, 1);
-            source.config(&[&of_all, own].concat())
-        };
-        let all = Sweep::new(keys, config).map_err(Fault::experiment)?;
+    let overrides = (override_texts(overrides)?, seed);
+    let plan = SweepPlan::of(py, config, over, output, overrides, progress)?;
+    if let Some(executor) = executor {
+        let plan = Py::new(py, plan)?;
+        let module = py.import("freewheel._distribute")?;
+        module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress))?;
+        return plan.get().finish(py);
+    }
+    let SweepPlan { sweep, output, .. } = plan;
+    let done = job::run(py, progress, move |watch| {
         let show = |done, total| watch.report(done, total);
-        let done = sweeps::sweep(&all, output.as_deref(), jobs, &show);
-        let done = done.map_err(Fault::experiment)?;
-        let (configurations, resumed) = (done.rows.len(), done.resumed);
-        Ok((Document { file: output, configurations, resumed }, frame(done.columns)?))
+        let done = sweeps::sweep(&sweep, output.as_deref(), jobs, &show);
+        Ok((done.map_err(Fault::experiment)?, output))
     })?;
-    let document = Arc::new(document);
+    report(py, done)
+}
+
+/// The result of a sweep.
+fn report(py: Python<'_>, (done, file): (SweepDone, Option<PathBuf>)) -> PyResult<Py<SweepReport>> {
+    let (configurations, resumed) = (done.rows.len(), done.resumed);
+    let frame = frame(done.columns).map_err(|fault| fault.raise(py))?;
+    let document = Arc::new(Document { file, configurations, resumed });
     let [of_json, of_text] = [(), ()].map(|()| Arc::clone(&document));
     let parts = Parts {
         json: Box::new(move || freewheel_cli::json_document(&*of_json).map_err(Fault::json)),
@@ -77,14 +89,141 @@ pub fn sweep(
     Py::new(py, class.add_subclass(SweepReport { document }))
 }
 
-/// Keys with their values, of a dict of lists.
-fn keys(over: &Bound<'_, PyDict>) -> PyResult<Vec<SweptKey>> {
+/// A sweep whose configurations are run in other processes.
+#[pyclass(frozen, module = "freewheel._freewheel")]
+pub struct SweepPlan {
+    sweep: Arc<Sweep>,
+    output: Option<PathBuf>,
+    rows: Mutex<Option<SweepRows>>,
+}
+
+impl SweepPlan {
+    /// A sweep, checked; all configurations have the overrides and the seed.
+    fn of(
+        py: Python<'_>,
+        config: &Bound<'_, PyAny>,
+        over: &Bound<'_, PyAny>,
+        output: Option<PathBuf>,
+        (mut of_all, seed): (Vec<String>, Option<u64>),
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (source, keys) = (ConfigSource::of(config)?, keys(over)?);
+        of_all.extend(seed.map(|seed| format!("seed={seed}")));
+        let sweep = job::run(py, progress, move |watch| {
+            let config = |own: &[String]| {
+                watch.report(0, 1);
+                source.config(&[&of_all, own].concat())
+            };
+            Sweep::new(keys, config).map_err(Fault::experiment)
+        })?;
+        Ok(Self { sweep: Arc::new(sweep), output, rows: Mutex::new(None) })
+    }
+
+    /// The rows, with the journal opened when they are first asked for.
+    fn with_rows<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Option<SweepRows>) -> Result<T, Fault> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| {
+            let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+            if rows.is_none() {
+                *rows = Some(self.sweep.open(self.output.as_deref()).map_err(Fault::experiment)?);
+            }
+            work(&mut rows)
+        });
+        done.map_err(|fault| fault.raise(py))
+    }
+
+    /// Writes the table and gives the result.
+    fn finish(&self, py: Python<'_>) -> PyResult<Py<SweepReport>> {
+        let done = self.with_rows(py, |rows| {
+            let done = rows.take().map(|rows| self.sweep.finish(rows)).transpose();
+            done.map_err(Fault::experiment)
+        })?;
+        let done = done.ok_or_else(|| Fault::Other("this sweep has ended".into()).raise(py))?;
+        report(py, (done, self.output.clone()))
+    }
+}
+
+#[pymethods]
+impl SweepPlan {
+    /// A sweep in the words of the command line.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        config: &Bound<'_, PyAny>,
+        over: &Bound<'_, PyAny>,
+        overrides: Vec<String>,
+        seed: Option<u64>,
+        output: PathBuf,
+    ) -> PyResult<Self> {
+        Self::of(py, config, over, Some(output), (overrides, seed), None)
+    }
+
+    /// Name of the function that runs a chunk.
+    #[getter]
+    fn worker(&self) -> &'static str {
+        "run_sweep_chunk"
+    }
+
+    /// The number of configurations.
+    fn __len__(&self) -> usize {
+        self.sweep.len()
+    }
+
+    /// Numbers of the configurations that have not been run.
+    fn pending(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        let total = self.sweep.len();
+        self.with_rows(py, |rows| Ok(rows.as_ref().map_or(Vec::new(), |rows| rows.pending(total))))
+    }
+
+    /// The configurations with these numbers, for `run_sweep_chunk` in another process.
+    fn chunk(&self, py: Python<'_>, numbers: Vec<usize>) -> PyResult<String> {
+        let text = py.detach(|| {
+            let folder = std::env::current_dir().map_err(|error| Fault::File(error.to_string()))?;
+            let chunk = self.sweep.chunk(&numbers, &folder).map_err(Fault::experiment)?;
+            serde_json::to_string(&chunk).map_err(Fault::json)
+        });
+        text.map_err(|fault| fault.raise(py))
+    }
+
+    /// Keeps the rows that `run_sweep_chunk` gave.
+    fn keep(&self, py: Python<'_>, lines: &str) -> PyResult<()> {
+        self.with_rows(py, |rows| {
+            let rows = rows.as_mut().map_or(Ok(()), |rows| rows.keep(lines));
+            Ok(rows?)
+        })
+    }
+}
+
+/// Traces and files that this process knows from earlier chunks.
+static LOADS: LazyLock<SweepLoads> = LazyLock::new(SweepLoads::default);
+
+/// Runs a chunk of `SweepPlan` on this thread, and gives its rows.
+#[pyfunction]
+pub fn run_sweep_chunk(py: Python<'_>, chunk: &str) -> PyResult<String> {
+    let chunk: SweepChunk =
+        serde_json::from_str(chunk).map_err(|error| Fault::json(error).raise(py))?;
+    job::run(py, None, move |watch| {
+        let rows = chunk.run(&LOADS, &|done, total| watch.report(done, total));
+        Ok(rows?)
+    })
+}
+
+/// Keys with their values: of a dict of lists, or of texts as after `--over`.
+fn keys(over: &Bound<'_, PyAny>) -> PyResult<Vec<SweptKey>> {
+    let Ok(over) = over.cast::<PyDict>() else {
+        let texts: Vec<String> = over.extract().map_err(|_| wrong_keys(over))?;
+        let keys = texts.iter().map(|text| text.parse::<SweptKey>());
+        return keys.collect::<Result<_, _>>().map_err(|error| Fault::from(error).raise_here());
+    };
     let mut keys = Vec::new();
     for (key, values) in over {
         let key: String = key.extract()?;
         let wrong = || {
             let says = format!("over={{{key:?}: {values}}}: a list of values is wanted");
-            argument(says, "write over={\"workload.outstanding\": [1, 4, 16]}").raise(over.py())
+            argument(says, OVER_HELP).raise(over.py())
         };
         if values.is_instance_of::<PyString>() || values.is_instance_of::<PyDict>() {
             return Err(wrong());
@@ -99,14 +238,28 @@ fn keys(over: &Bound<'_, PyDict>) -> PyResult<Vec<SweptKey>> {
     Ok(keys)
 }
 
-/// A row a configuration.
-fn frame(columns: Vec<(String, Column)>) -> Result<Frame, Fault> {
+const OVER_HELP: &str = "write over={\"workload.outstanding\": [1, 4, 16]}";
+
+fn wrong_keys(over: &Bound<'_, PyAny>) -> PyErr {
+    argument(format!("over={over}: a dict of lists is wanted"), OVER_HELP).raise(over.py())
+}
+
+/// A table out of its columns.
+pub fn frame(columns: Vec<(String, Column)>) -> Result<Frame, Fault> {
     let all = columns.iter().fold(Columns::default(), |all, (name, column)| match column {
         Column::Whole(values) => {
             all.whole(name, values.iter().map(|value| u64::try_from(*value).ok()))
         }
         Column::Real(values) => all.numbers(name, values.iter().map(|value| Some(*value))),
         Column::Text(values) => all.texts(name, values.iter().map(String::as_str)),
+        Column::OptionalWhole(values) => {
+            let values = values.iter().map(|value| value.and_then(|value| value.try_into().ok()));
+            all.whole(name, values)
+        }
+        Column::OptionalReal(values) => all.numbers(name, values.iter().copied()),
+        Column::OptionalText(values) => {
+            all.optional_texts(name, values.iter().map(Option::as_deref))
+        }
     });
     all.frame()
 }

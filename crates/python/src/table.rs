@@ -22,6 +22,15 @@ impl Columns {
         self.push(name, DataType::Utf8View, Arc::new(StringViewArray::from_iter_values(values)))
     }
 
+    /// A column of texts, some of which may be missing.
+    pub fn optional_texts<'a>(
+        self,
+        name: &str,
+        values: impl Iterator<Item = Option<&'a str>>,
+    ) -> Self {
+        self.push(name, DataType::Utf8View, Arc::new(StringViewArray::from_iter(values)))
+    }
+
     /// A column of whole numbers, some of which may be missing.
     pub fn whole(self, name: &str, values: impl Iterator<Item = Option<u64>>) -> Self {
         let values = values.map(|value| value.and_then(|value| i64::try_from(value).ok()));

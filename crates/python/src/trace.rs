@@ -38,6 +38,11 @@ impl Source {
         Ok(TraceReader::open(&self.path, &self.open)?)
     }
 
+    /// How it is read.
+    pub fn open_options(&self) -> OpenOptions {
+        self.open.clone()
+    }
+
     /// Its replay, with defaults for how.
     pub fn workload(&self) -> TraceWorkload {
         let OpenOptions { format, lenient, time_unit, clock, numbers, layer, .. } = self.open;
@@ -99,7 +104,8 @@ fn read<T>(
     Ok(through(&mut reader, &mut |reader| report(reader, watch))?)
 }
 
-fn report(reader: &TraceReader, watch: &Watch) {
+/// Shows how far a reader is in its file.
+pub fn report(reader: &TraceReader, watch: &Watch) {
     watch.report(reader.compressed_bytes_read(), reader.compressed_bytes_total());
 }
 

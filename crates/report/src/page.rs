@@ -123,7 +123,7 @@ div.dense table { font-size: 13px; }
 .dense th, .dense td { padding: 5px; }
 .scroll td small { display: block; font-size: 12.5px; color: var(--faint); }
 .scroll td small.warning { color: var(--bad); }
-td.words { white-space: normal; text-align: left; }
+td.words { white-space: normal; text-align: left; } th.words { text-align: left; }
 .inside { color: var(--good); font-weight: 600; }
 .known { color: var(--known); font-weight: 600; }
 .outside { color: var(--bad); font-weight: 600; }
@@ -140,6 +140,15 @@ section.folds > details[open] { grid-column: 1 / -1; padding-bottom: 12px; }
 p.facts { color: var(--faint); font-size: 13.5px; margin: 2px 0 6px; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; background: var(--ground);
   padding: 10px; border-radius: 6px; }
+.fleet .server { display: flex; gap: 3px; align-items: center; margin: 0 0 3px; width: max-content; }
+.fleet .name { width: 90px; font-size: 12px; color: var(--faint); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.cell { display: inline-block; width: 18px; height: 18px; border-radius: 3px; border: 1px solid var(--line);
+  background: color-mix(in srgb, var(--accent) var(--share, 0%), var(--paper)); }
+.cell.overloaded { background: var(--bad); }
+.cell.none { background: repeating-linear-gradient(45deg, var(--line) 0 3px, var(--paper) 3px 6px); }
+.legend .cell { margin-bottom: -4px; }
+.fleet + ul.legend { margin: 8px 0 0; }
+.unnoticed { --part: var(--good); } .noticed { --part: var(--bad); } .endless { --part: #8a95a1; }
 p.headline { font-size: 18px; font-weight: 600; line-height: 1.4; margin: 0 0 10px; }
 figure { margin: 0 0 10px; }
 figcaption { font-size: 14px; font-weight: 600; margin: 0 0 4px; }

@@ -196,6 +196,22 @@ impl SimConfig {
         files.map(PathBuf::as_path).collect()
     }
 
+    /// All files that it reads: drives that do not ship with the program, traces, a web log.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut drives = vec![&self.drive];
+        let mut files: Vec<PathBuf> = self.trace_files().into_iter().map(Path::to_owned).collect();
+        match &self.workload {
+            Workload::Trace(trace) => drives.extend(&trace.reference_drive),
+            Workload::Files(of_files) => {
+                files.extend(of_files.log.clone());
+                drives.extend(of_files.more_disks.iter().map(|disks| &disks.drive));
+            }
+            _ => {}
+        }
+        files.extend(drives.into_iter().filter_map(|drive| library::file(drive)));
+        files
+    }
+
     /// Err for an experiment whose completions have no common order.
     pub fn check_observable(&self) -> Result<(), ConfigError> {
         match self.array.layout {

@@ -8,8 +8,10 @@ pub mod changes;
 mod drive_fit;
 pub mod figure;
 pub mod fit;
+pub mod fleet;
 mod free_work;
 mod head_use;
+mod journal;
 mod measured_part;
 mod options;
 mod place_time;
@@ -20,6 +22,7 @@ mod replays;
 mod runs;
 mod scrub;
 pub mod sweep;
+pub mod table;
 mod trace_runs;
 
 pub use assumed_values::{AssumedValues, MovedValue};

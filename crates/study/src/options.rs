@@ -29,8 +29,16 @@ pub struct StudyOptions {
     /// Processor time that this may take on a core of a server of the 2020s. It is counted as work, so
     /// the estimate is the same on every machine.
     pub scrub_effort: SimDuration,
+    /// False to leave out the estimate of a scrub in the gaps, those told apart by commands, and pauses longer
+    /// than the first that no request notices.
+    #[serde(skip_serializing_if = "is_true")]
+    pub gaps: bool,
     /// True to try what would help: caches, prefetching, write buffers, queue depths, stripes.
     pub changes: bool,
+    /// False to leave out the second look: the first changes again on another drive, with other assumed values
+    /// and from other starts.
+    #[serde(skip_serializing_if = "is_true")]
+    pub checks: bool,
     /// Goal by which changes are ranked.
     pub goal: Goal,
     /// Most requests in the storage system at once where a change has a cache before the drive; further ones
@@ -41,6 +49,10 @@ pub struct StudyOptions {
     pub fitted: Option<DriveFit>,
     /// Seed of every random stream.
     pub seed: u64,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl StudyOptions {
@@ -55,7 +67,9 @@ impl StudyOptions {
             electronics: true,
             scrub: true,
             scrub_effort: SCRUB_EFFORT,
+            gaps: true,
             changes: true,
+            checks: true,
             goal: Goal::default(),
             cache_depth: CACHE_DEPTH,
             fitted: None,

@@ -30,7 +30,9 @@ use crate::options::{StudyError, StudyOptions};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::replays::{OtherReplay, has_other, other, with_reference};
-use crate::scrub::{IDLE_RUNS, IdleScrub, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub};
+use crate::scrub::{
+    IDLE_RUNS, IdleScrub, PauseSearch, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub,
+};
 use crate::trace_runs::{
     REQUESTS_MIN, first_pass, has_growing_queue, measured_whole, outlasts, overview,
     trace_on_drive, whole_ns,
@@ -194,7 +196,7 @@ pub fn study_watched(
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
     let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
-    let has_scrub = options.scrub && is_enough;
+    let has_scrub = options.scrub && options.gaps && is_enough;
     let work = WorkCounter::new(has_scrub, progress);
     let bench = Bench { options: &options, experiment: &experiment, own_queue, work: &work };
     let scrub = || {
@@ -303,7 +305,8 @@ impl Bench<'_> {
         };
         let has_changes = study.has_enough_responses() && study.measured.warm_up_requests > 0;
         if options.changes && !has_changes {
-            self.work.forgo(self.replays() * self.most_changes() + self.moves() + self.checks());
+            let checks = if options.checks { self.moves() + self.checks() } else { 0 };
+            self.work.forgo(self.replays() * self.most_changes() + checks);
         }
         let has_scrub = study.has_enough_responses() && options.scrub;
         if options.scrub && !has_scrub {
@@ -330,9 +333,11 @@ impl Bench<'_> {
             self.work.forgo(self.most_changes());
         }
         let changes = || has_changes.then(|| self.changes(&study, ranked, knees)).transpose();
-        let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
-        let idle =
-            || has_scrub.then(|| idle_scrub(&measured_whole(experiment), self.work)).transpose();
+        let has_checks = has_changes && options.checks;
+        let values = || has_checks.then(|| self.assumed_values(&study)).transpose();
+        let search = if options.gaps { PauseSearch::All } else { PauseSearch::First };
+        let idle = || idle_scrub(&measured_whole(experiment), search, self.work);
+        let idle = || has_scrub.then(idle).transpose();
         let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));
         (study.changes, study.assumed_values, study.idle_scrub) = (changes?, values?, idle?);
         if let (Some(changes), Some(values)) = (&mut study.changes, &study.assumed_values) {
@@ -378,7 +383,10 @@ impl Bench<'_> {
     fn most_runs(&self) -> usize {
         let other_times = usize::from(self.experiment.has_coarse_times());
         let (changes, others) = match self.options.changes {
-            true => (self.most_changes(), self.moves() + self.checks() + KNEES),
+            true if self.options.checks => {
+                (self.most_changes(), self.moves() + self.checks() + KNEES)
+            }
+            true => (self.most_changes(), KNEES),
             false => (0, 0),
         };
         let replayed = self.replays() * (self.all_orders().len() + changes);

@@ -37,6 +37,7 @@ mod regions;
 mod row;
 mod scan;
 mod source;
+mod split;
 mod spool;
 mod spread;
 mod survey;
@@ -64,6 +65,7 @@ pub use record::{DATA_BLOCKS_MAX, REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX}
 pub use row::{TraceRow, write_rows};
 pub use scan::{TimeUnit, UnknownTimeUnit};
 pub use source::{LayerCounts, LeftOutRows};
+pub use split::{DeviceTrace, split_devices};
 pub use spool::SpooledTrace;
 pub use survey::{LayersFound, NumbersFound, NumbersReason, Survey};
 pub use temporary_names::remove_temporary_files;

@@ -7,6 +7,7 @@ mod drive;
 mod emulate;
 mod emulated;
 mod extract;
+mod fleet;
 mod free_space;
 mod listen;
 mod plan;
@@ -44,6 +45,7 @@ pub enum Verb {
     Plan(plan::PlanVerb),
     Sim(sim::SimArgs),
     Sweep(sweep::SweepArgs),
+    Fleet(fleet::FleetArgs),
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
     Serve(serve::ServeArgs),
@@ -67,7 +69,7 @@ impl Verb {
     fn needs_cleaning(&self) -> bool {
         match self {
             Self::Study(_) | Self::Cache(_) | Self::Plan(_) | Self::Sim(_) => true,
-            Self::Sweep(_) => true,
+            Self::Sweep(_) | Self::Fleet(_) => true,
             Self::Reproduce(_) | Self::Drive(_) | Self::Trace(_) => true,
             Self::Emulate(_) | Self::Serve(_) | Self::Extract(_) => false,
             Self::Scan(_) | Self::Scrub(_) | Self::Backup(_) => false,
@@ -87,6 +89,7 @@ impl Verb {
             Self::Plan(verb) => verb.run(),
             Self::Sim(args) => args.run(),
             Self::Sweep(args) => args.run(),
+            Self::Fleet(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),
             Self::Serve(args) => args.run(),

@@ -68,8 +68,9 @@ pub struct StudyArgs {
     json: bool,
 }
 
+/// Goals by which changes can be ranked.
 #[derive(Clone, Copy, ValueEnum)]
-enum RankBy {
+pub enum RankBy {
     /// The mean response of reads and writes
     Mean,
     /// The 99th percentile of the responses of reads

@@ -6,12 +6,13 @@ use clap::Args;
 use freewheel::sweeps::{Column, Sweep, SweepDone, SweptKey};
 use freewheel::{Error, ErrorKind, SimConfig};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::sim::explained;
-use crate::{file, number, output};
+use crate::{dask, file, number, output};
 
 /// Run an experiment with all combinations of some values of its keys, on all cores, into one table
 #[derive(Args)]
@@ -43,6 +44,9 @@ pub struct SweepArgs {
     /// Threads; all cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// Run on the Dask cluster whose scheduler has this address, by way of the Python package
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "jobs")]
+    dask: Option<String>,
     /// Print one JSON document instead of the best configurations
     #[arg(long)]
     json: bool,
@@ -69,6 +73,12 @@ impl SweepArgs {
         let sweep = Sweep::new(keys.clone(), |of| SimConfig::load(&self.config, &self.all(of)));
         let sweep = sweep.map_err(|error| self.explain(error.into()))?;
         let bars = Bars::default();
+        if let Some(address) = &self.dask {
+            let (config, output) = (&self.config, &self.output);
+            let (over, overrides, seed) = (&self.over, &self.overrides, self.seed);
+            let job = json!({ "config": config, "over": over, "overrides": overrides, "seed": seed, "output": output });
+            dask::fill(address, job, &bars, "sweep")?;
+        }
         let threads = self.jobs.map(usize::from);
         let show = |done, total| bars.set("sweep", done, total);
         let done = freewheel::sweeps::sweep(&sweep, Some(&self.output), threads, &show);
@@ -106,7 +116,7 @@ impl SweepArgs {
         best.sort_by(|a, b| mean[*a].total_cmp(&mean[*b]));
         for &row in best.iter().take(SHOWN) {
             let values = done.columns.iter().skip(1).take(keys.len());
-            let values = values.map(|(key, column)| format!("{key}={}", value(column, row)));
+            let values = values.map(|(key, column)| format!("{key}={}", column.text(row)));
             let [mean, p99] = [mean[row], p99[row] as f64].map(number::bare_ms);
             let values = values.collect::<Vec<_>>().join(" ");
             table.row([values, mean, p99, format!("{:.1}", rate[row])]);
@@ -120,14 +130,6 @@ impl SweepArgs {
             "{count}{resumed}; the best by their mean response:\n{table}table: {}\n",
             self.output.display()
         )
-    }
-}
-
-fn value(column: &Column, row: usize) -> String {
-    match column {
-        Column::Whole(values) => values[row].to_string(),
-        Column::Real(values) => values[row].to_string(),
-        Column::Text(values) => values[row].clone(),
     }
 }
 

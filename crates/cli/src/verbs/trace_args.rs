@@ -19,28 +19,59 @@ pub struct TraceArgs {
     /// The trace, or - for standard input; .gz and .zst are read as they are
     pub trace: PathBuf,
     #[command(flatten)]
-    read: ReadArgs,
-    /// Treatment of requests whose clock has steps of 1 ms or more
-    #[arg(long, value_enum, default_value_t = Coarse::Spread)]
-    coarse_times: Coarse,
+    replay: ReplayArgs,
     /// Only this device of the trace; all of them laid end to end if not given
     #[arg(long, value_name = "N", value_parser = super::device)]
     device: Option<u32>,
+    /// Leave out the drive's buffer, command queue, overheads and bus
+    #[arg(long)]
+    pub no_electronics: bool,
+    /// Seed of every random stream
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
+    pub seed: u64,
+}
+
+/// How traces are read and replayed.
+#[derive(Args)]
+pub struct ReplayArgs {
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Treatment of requests whose clock has steps of 1 ms or more
+    #[arg(long, value_enum, default_value_t = Coarse::Spread)]
+    coarse_times: Coarse,
     /// Fold addresses past the end of the drive back to its start
     #[arg(long, conflicts_with = "scale")]
     wrap: bool,
     /// Spread the trace's addresses over the whole drive, or squeeze them onto it
     #[arg(long)]
     scale: bool,
-    /// Leave out the drive's buffer, command queue, overheads and bus
-    #[arg(long)]
-    pub no_electronics: bool,
     /// Timing of arrivals
     #[arg(long, value_enum, default_value_t = Replay::Auto)]
     replay: Replay,
-    /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed)]
-    pub seed: u64,
+}
+
+impl ReplayArgs {
+    /// The replay of a trace.
+    pub fn workload(&self, file: PathBuf) -> TraceWorkload {
+        self.read.apply(TraceWorkload {
+            file,
+            coarse_times: match self.coarse_times {
+                Coarse::Spread => CoarseTimes::Spread,
+                Coarse::Bunched => CoarseTimes::Bunched,
+            },
+            fit: self.fit(),
+            replay: self.replay.into(),
+            ..TraceWorkload::default()
+        })
+    }
+
+    fn fit(&self) -> Fit {
+        match (self.wrap, self.scale) {
+            (true, _) => Fit::Wrap,
+            (_, true) => Fit::Scale,
+            _ => Fit::AsIs,
+        }
+    }
 }
 
 /// Depth of a cache before the drive.
@@ -89,39 +120,21 @@ impl TraceArgs {
 
     /// The replay of the trace at `path`, where standard input may have been copied to.
     pub fn workload(&self, path: &Path) -> TraceWorkload {
-        self.read.apply(TraceWorkload {
-            file: path.to_owned(),
-            coarse_times: match self.coarse_times {
-                Coarse::Spread => CoarseTimes::Spread,
-                Coarse::Bunched => CoarseTimes::Bunched,
-            },
-            device: self.device,
-            fit: self.fit(),
-            replay: self.replay.into(),
-            ..TraceWorkload::default()
-        })
+        TraceWorkload { device: self.device, ..self.replay.workload(path.to_owned()) }
     }
 
     /// The first option that was given and that only a trace takes.
     pub fn for_traces_alone(&self) -> Option<&'static str> {
         let given = [
-            ("--coarse-times", matches!(self.coarse_times, Coarse::Bunched)),
+            ("--coarse-times", matches!(self.replay.coarse_times, Coarse::Bunched)),
             ("--device", self.device.is_some()),
-            ("--wrap", self.wrap),
-            ("--scale", self.scale),
+            ("--wrap", self.replay.wrap),
+            ("--scale", self.replay.scale),
             ("--no-electronics", self.no_electronics),
-            ("--replay", !matches!(self.replay, Replay::Auto)),
+            ("--replay", !matches!(self.replay.replay, Replay::Auto)),
         ];
-        let all = self.read.given().into_iter().chain(given);
+        let all = self.replay.read.given().into_iter().chain(given);
         all.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
-    }
-
-    fn fit(&self) -> Fit {
-        match (self.wrap, self.scale) {
-            (true, _) => Fit::Wrap,
-            (_, true) => Fit::Scale,
-            _ => Fit::AsIs,
-        }
     }
 
     /// `out/pgbench` for `data/pgbench.csv.zst` on the usual drive, `out/pgbench-mine` on `./mine.toml`.

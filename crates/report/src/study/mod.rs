@@ -64,12 +64,12 @@ impl StudyReport {
 }
 
 /// The share below which a change counts as none, in per cent.
-fn noticeable() -> String {
+pub(crate) fn noticeable() -> String {
     format!("{:.0} %", 100.0 * NOTICEABLE)
 }
 
 /// A change as (new - old) / old with its sign, in per cent. From ten times as much on it is a factor.
-fn signed(share: f64) -> String {
+pub(crate) fn signed(share: f64) -> String {
     match share {
         // Smaller changes are rounding.
         share if share.abs() < 1e-5 => percent(0.0),

@@ -8,12 +8,12 @@ use freewheel_sim::config::{
     CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig, WriteBufferConfig,
 };
 use freewheel_units::{Bytes, SimDuration};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cache_curves::{KNEES_MAX, Knee};
 
 /// A part of the system. A combination has at most one change of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The order in which requests are served.

@@ -3,6 +3,8 @@
 use freewheel_sim::config::ConfigError;
 use thiserror::Error;
 
+use crate::table::TableError;
+
 /// Why a sweep failed.
 #[derive(Debug, Error)]
 pub enum SweepError {
@@ -31,20 +33,29 @@ pub enum SweepError {
         /// What the system says.
         reason: String,
     },
-    /// The journal is that of another sweep.
-    #[error(
-        "{file} belongs to another experiment, other values, another trace or another version of the program"
-    )]
-    OtherJournal {
-        /// The journal.
-        file: String,
+    /// The table or its journal.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A process elsewhere has another version of the program.
+    #[error("this worker has Freewheel {own}, and the sweep was begun by {wanted}")]
+    OtherVersion {
+        /// Version of this process.
+        own: String,
+        /// Version of the process that began the sweep.
+        wanted: String,
     },
-    /// A file could not be read or written.
-    #[error("{file}: {reason}")]
-    File {
+    /// A file here is not the one that the sweep was begun with.
+    #[error("{file} on this worker is not the file that the sweep was begun with")]
+    OtherFile {
         /// The file.
         file: String,
-        /// What the system or the Parquet library says.
-        reason: String,
     },
+}
+
+impl SweepError {
+    /// As an experiment that cannot be written as TOML.
+    pub(super) fn experiment(error: toml::ser::Error) -> Self {
+        let (file, reason) = ("the experiment".to_owned(), error.to_string());
+        TableError::File { file, reason }.into()
+    }
 }

@@ -12,41 +12,16 @@
 //! Key-value metadata: `freewheel.sweep.schema_version`, `freewheel.version`, `freewheel.sweep.over`, and
 //! `freewheel.sweep.first_config`, the first configuration as TOML.
 
-use std::io::BufWriter;
-use std::path::Path;
-use std::sync::Arc;
-
-use freewheel_trace::PendingFile;
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
-use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{Type, TypePtr};
-
-use super::error::SweepError;
-use super::journal::file_error;
 use super::keys::SweptKey;
 use super::rows::{REAL_COLUMNS, SweepRow, WHOLE_COLUMNS};
-
-/// Values of one column.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Column {
-    /// Whole numbers.
-    Whole(Vec<i64>),
-    /// Other numbers.
-    Real(Vec<f64>),
-    /// Texts.
-    Text(Vec<String>),
-}
+use crate::table::Column;
 
 /// The columns of a sweep with their names, in order.
 pub(super) fn columns(
     keys: &[SweptKey],
     values: &[Vec<usize>],
     seeds: &[u64],
-    rows: &[SweepRow],
+    rows: &[&SweepRow],
 ) -> Vec<(String, Column)> {
     let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let numbers = rows.iter().map(|row| row.configuration as i64).collect();
@@ -87,75 +62,4 @@ fn of_texts(texts: &[&str]) -> Column {
             Column::Text(texts.iter().map(unquoted).collect())
         }
     }
-}
-
-/// Writes the columns to `output`, where the file appears when it is whole.
-pub(super) fn write(
-    output: &Path,
-    columns: &[(String, Column)],
-    metadata: Vec<(&str, String)>,
-) -> Result<(), SweepError> {
-    let pending = PendingFile::create(output).map_err(|error| file_error(output, &error))?;
-    let written = write_columns(pending, columns, metadata).map_err(|error| SweepError::File {
-        file: output.display().to_string(),
-        reason: match error {
-            ParquetError::External(error) => error.to_string(),
-            error => error.to_string(),
-        },
-    })?;
-    written.keep().map_err(|error| file_error(output, &error))
-}
-
-fn write_columns(
-    pending: PendingFile,
-    columns: &[(String, Column)],
-    metadata: Vec<(&str, String)>,
-) -> ParquetResult<PendingFile> {
-    let metadata = metadata.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value));
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_key_value_metadata(Some(metadata.collect()))
-        .build();
-    let buffer = BufWriter::new(pending);
-    let mut file = SerializedFileWriter::new(buffer, schema(columns)?, Arc::new(properties))?;
-    let mut group = file.next_row_group()?;
-    for (_, column) in columns {
-        match column {
-            Column::Whole(values) => write_column::<Int64Type>(&mut group, values)?,
-            Column::Real(values) => write_column::<DoubleType>(&mut group, values)?,
-            Column::Text(values) => {
-                let texts: Vec<ByteArray> =
-                    values.iter().map(|text| text.as_str().into()).collect();
-                write_column::<ByteArrayType>(&mut group, &texts)?;
-            }
-        }
-    }
-    group.close()?;
-    let buffer = file.into_inner()?;
-    buffer.into_inner().map_err(|error| ParquetError::External(Box::new(error.into_error())))
-}
-
-fn schema(columns: &[(String, Column)]) -> ParquetResult<TypePtr> {
-    let field = |(name, column): &(String, Column)| {
-        let (of, is_text) = match column {
-            Column::Whole(_) => (PhysicalType::INT64, false),
-            Column::Real(_) => (PhysicalType::DOUBLE, false),
-            Column::Text(_) => (PhysicalType::BYTE_ARRAY, true),
-        };
-        let field = Type::primitive_type_builder(name, of)
-            .with_repetition(Repetition::REQUIRED)
-            .with_logical_type(is_text.then_some(LogicalType::String));
-        field.build().map(Arc::new)
-    };
-    let fields = columns.iter().map(field).collect::<ParquetResult<Vec<_>>>()?;
-    Type::group_type_builder("sweep").with_fields(fields).build().map(Arc::new)
-}
-
-type GroupWriter<'a> = SerializedRowGroupWriter<'a, BufWriter<PendingFile>>;
-
-fn write_column<T: DataType>(group: &mut GroupWriter<'_>, values: &[T::T]) -> ParquetResult<()> {
-    let missing = || ParquetError::General("the schema has fewer columns than rows".to_owned());
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    column.typed::<T>().write_batch(values, None, None)?;
-    column.close()
 }

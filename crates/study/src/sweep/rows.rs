@@ -3,6 +3,8 @@
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 
+use crate::journal::JournalRow;
+
 /// Columns of whole numbers.
 pub const WHOLE_COLUMNS: [&str; 11] = [
     "requests",
@@ -88,7 +90,55 @@ impl SweepRow {
     }
 }
 
+impl JournalRow for SweepRow {
+    const JOB: &'static str = "sweep";
+
+    fn number(&self) -> usize {
+        self.configuration
+    }
+
+    fn text(&self) -> String {
+        let whole = self.whole.iter().map(u64::to_string);
+        let real = self.real.iter().map(|value| format!("{:x}", value.to_bits()));
+        let words = std::iter::once(self.configuration.to_string()).chain(whole).chain(real);
+        words.chain([self.result_hash.clone()]).collect::<Vec<_>>().join(" ")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let configuration = words.next()?.parse().ok()?;
+        let mut whole = [0; WHOLE_COLUMNS.len()];
+        for value in &mut whole {
+            *value = words.next()?.parse().ok()?;
+        }
+        let mut real = [0.0; REAL_COLUMNS.len()];
+        for value in &mut real {
+            *value = f64::from_bits(u64::from_str_radix(words.next()?, 16).ok()?);
+        }
+        let result_hash = words.next()?.to_owned();
+        words.next().is_none().then_some(Self { configuration, whole, real, result_hash })
+    }
+}
+
 /// What was delivered to background tasks; 0 without any.
 fn free_bytes_per_second(result: &RunResult) -> f64 {
     crate::FreeWork::new(result).map_or(0.0, |work| work.delivered_bytes_per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_exactly() {
+        let mut row = SweepRow {
+            configuration: 3,
+            whole: [7; WHOLE_COLUMNS.len()],
+            real: [0.1; REAL_COLUMNS.len()],
+            result_hash: "abc".into(),
+        };
+        row.whole[1] = u64::MAX;
+        row.real[2] = f64::MIN_POSITIVE;
+        assert_eq!(SweepRow::parse(&row.text()), Some(row));
+    }
 }

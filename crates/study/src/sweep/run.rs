@@ -1,19 +1,20 @@
 //! Runs of all configurations, and what came out of them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 
 use super::error::SweepError;
-use super::file::{self, Column};
-use super::journal::Journal;
+use super::file;
 use super::keys::{SweptKey, combination};
+use super::loads::SweepLoads;
 use super::rows::SweepRow;
+use crate::journal::Rows;
+use crate::table::{self, Column};
 
 /// Most configurations: a day at ten a second.
 const CONFIGURATIONS_MAX: u128 = 1_000_000;
@@ -32,9 +33,8 @@ pub type SweepProgressSink<'a> = &'a (dyn Fn(u64, u64) + Sync);
 /// All configurations of a sweep, checked.
 pub struct Sweep {
     keys: Vec<SweptKey>,
-    configs: Vec<SimConfig>,
-    /// One experiment for each way in which a trace is replayed, so that it is looked through once.
-    traced: Vec<Experiment>,
+    pub(super) configs: Vec<SimConfig>,
+    pub(super) loads: SweepLoads,
 }
 
 /// The result of a sweep.
@@ -70,8 +70,9 @@ impl Sweep {
         let mut by_drive: Vec<&SimConfig> = configs.iter().collect();
         by_drive.sort_by(|a, b| a.drive.cmp(&b.drive));
         Experiment::check_each(by_drive.into_iter().cloned())?;
-        let traced = traced(&configs)?;
-        Ok(Self { keys, configs, traced })
+        let loads = SweepLoads::default();
+        configs.iter().try_for_each(|config| loads.of(config).map(drop))?;
+        Ok(Self { keys, configs, loads })
     }
 
     /// The number of configurations.
@@ -92,86 +93,63 @@ impl Sweep {
         threads: Option<usize>,
         progress: SweepProgressSink<'_>,
     ) -> Result<SweepDone, SweepError> {
-        let journal = output.map(|output| Journal::open(output, self.identity())).transpose()?;
-        let (journal, known) = journal.unzip();
-        let known: BTreeMap<usize, SweepRow> = known.unwrap_or_default();
-        let resumed = known.len();
-        let kept = Mutex::new(Kept { journal, rows: known });
+        let rows = Mutex::new(self.open(output)?);
         match threads {
             Some(threads) => {
                 let pool = ThreadPoolBuilder::new().num_threads(threads).build();
                 let pool =
                     pool.map_err(|error| SweepError::Threads { reason: error.to_string() })?;
-                pool.install(|| self.run_pending(&kept, progress))?;
+                pool.install(|| self.run_pending(&rows, progress))?;
             }
-            None => self.run_pending(&kept, progress)?,
+            None => self.run_pending(&rows, progress)?,
         }
-        let Kept { journal, rows } = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let rows: Vec<SweepRow> = rows.into_values().collect();
-        let columns = self.columns(&rows);
-        if let Some(output) = output {
-            file::write(output, &columns, self.metadata()?)?;
-            journal.map_or(Ok(()), Journal::remove)?;
+        self.finish(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The rows of this sweep that `output` has already, and place for those that come from wherever they are run.
+    pub fn open(&self, output: Option<&Path>) -> Result<SweepRows, SweepError> {
+        Ok(Rows::open(output, self.identity())?)
+    }
+
+    /// Writes the table of all rows, which is whole only now, and removes the journal.
+    ///
+    /// Errors: rows are missing, or the table cannot be written.
+    pub fn finish(&self, rows: SweepRows) -> Result<SweepDone, SweepError> {
+        let columns = self.columns(&rows.whole(self.len())?);
+        if let Some(output) = rows.output() {
+            table::write(output, &columns, self.metadata()?)?;
         }
-        Ok(SweepDone { columns, rows, resumed })
+        let resumed = rows.resumed();
+        Ok(SweepDone { columns, rows: rows.end()?, resumed })
     }
 
     /// Runs what is not known yet on the threads of this pool.
     fn run_pending(
         &self,
-        kept: &Mutex<Kept>,
+        rows: &Mutex<SweepRows>,
         progress: SweepProgressSink<'_>,
     ) -> Result<(), SweepError> {
-        let pending: Vec<usize> = {
-            let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            (0..self.configs.len()).filter(|number| !kept.rows.contains_key(number)).collect()
-        };
+        let lock = || rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = lock().pending(self.len());
+        let total = self.len() as u64;
         let chunk = pending.len() / (CHUNKS_A_THREAD * rayon::current_num_threads());
         let chunks = pending.par_chunks(chunk.clamp(1, CHUNK_MAX));
-        chunks.try_for_each(|numbers| self.run_chunk(numbers, kept, progress))
-    }
-
-    fn run_chunk(
-        &self,
-        numbers: &[usize],
-        kept: &Mutex<Kept>,
-        progress: SweepProgressSink<'_>,
-    ) -> Result<(), SweepError> {
-        let mut before: Vec<Experiment> = Vec::new();
-        for &number in numbers {
-            let config = self.configs[number].clone();
-            let has_drive = |experiment: &&Experiment| has_drive_of(&experiment.config, &config);
-            let same_load = self.traced.iter().find(|traced| traced.has_load_of(&config));
-            let experiment = match same_load.or(before.iter().find(has_drive)) {
-                Some(beside) => beside.beside(config)?,
-                None => Experiment::new(config)?,
+        chunks.try_for_each(|numbers| {
+            let configs = numbers.iter().map(|&number| (number, &self.configs[number]));
+            let mut keep = |row| {
+                let mut rows = lock();
+                rows.keep_row(row)?;
+                let done = rows.len() as u64;
+                drop(rows);
+                progress(done, total);
+                Ok(())
             };
-            let row = SweepRow::new(
-                number,
-                &experiment.run_observed(None, &mut |_, _| {
-                    progress(self.done(kept), self.configs.len() as u64);
-                })?,
-            );
-            if before.len() < DRIVES_MAX
-                && !before.iter().any(|it| has_drive_of(&it.config, &experiment.config))
-            {
-                before.push(experiment);
-            }
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.journal.as_mut().map_or(Ok(()), |journal| journal.keep(&row))?;
-            kept.rows.insert(number, row);
-            let done = kept.rows.len() as u64;
-            drop(kept);
-            progress(done, self.configs.len() as u64);
-        }
-        Ok(())
+            let goes_on = || progress(lock().len() as u64, total);
+            run_each(configs, &self.loads, &goes_on, &mut keep)
+        })
     }
 
-    fn done(&self, kept: &Mutex<Kept>) -> u64 {
-        kept.lock().unwrap_or_else(PoisonError::into_inner).rows.len() as u64
-    }
-
-    fn columns(&self, rows: &[SweepRow]) -> Vec<(String, Column)> {
+    fn columns(&self, rows: &[&SweepRow]) -> Vec<(String, Column)> {
         let numbers = 0..self.configs.len();
         let values: Vec<Vec<usize>> =
             numbers.map(|number| combination(&self.keys, number)).collect();
@@ -182,10 +160,7 @@ impl Sweep {
     fn metadata(&self) -> Result<Vec<(&'static str, String)>, SweepError> {
         let over = self.keys.iter().map(|key| format!("{}={}\n", key.key, key.values.join(",")));
         let first = self.configs.first().map_or(Ok(String::new()), toml::to_string);
-        let first = first.map_err(|error| SweepError::File {
-            file: "the experiment".to_owned(),
-            reason: error.to_string(),
-        })?;
+        let first = first.map_err(SweepError::experiment)?;
         Ok(vec![
             // Raised when a column changes its meaning or goes; a column that is added does not raise it.
             ("freewheel.sweep.schema_version", "1".to_owned()),
@@ -197,11 +172,38 @@ impl Sweep {
 
     /// What the rows depend on: version, configurations, traces.
     fn identity(&self) -> u128 {
-        let traces = self.traced.iter().flat_map(Experiment::traces);
-        let traces: Vec<String> = traces.map(|trace| format!("{trace:?}")).collect();
+        let traces = self.loads.traces();
         let all = (env!("CARGO_PKG_VERSION"), &self.keys, &self.configs, traces);
         XxHash3_128::oneshot(format!("{all:?}").as_bytes())
     }
+}
+
+/// Runs configurations one after the other, so that they share drives and what is known of traces. `goes_on` is
+/// called now and then, and `keep` with each row.
+pub(super) fn run_each<'a>(
+    configs: impl Iterator<Item = (usize, &'a SimConfig)>,
+    loads: &SweepLoads,
+    goes_on: &(dyn Fn() + Sync),
+    keep: &mut dyn FnMut(SweepRow) -> Result<(), SweepError>,
+) -> Result<(), SweepError> {
+    let mut before: Vec<Experiment> = Vec::new();
+    for (number, config) in configs {
+        let config = config.clone();
+        let same_load = loads.of(&config)?;
+        let same_drive = || before.iter().find(|it| has_drive_of(&it.config, &config));
+        let experiment = match same_load.as_deref().or_else(same_drive) {
+            Some(beside) => beside.beside(config)?,
+            None => Experiment::new(config)?,
+        };
+        let result = experiment.run_observed(None, &mut |_, _| goes_on())?;
+        keep(SweepRow::new(number, &result))?;
+        if before.len() < DRIVES_MAX
+            && !before.iter().any(|it| has_drive_of(&it.config, &experiment.config))
+        {
+            before.push(experiment);
+        }
+    }
+    Ok(())
 }
 
 /// Whether two configurations have the same drive, as far as is known before it is built.
@@ -209,22 +211,8 @@ fn has_drive_of(one: &SimConfig, other: &SimConfig) -> bool {
     one.drive == other.drive && one.scale == other.scale
 }
 
-/// What is known so far.
-struct Kept {
-    journal: Option<Journal>,
-    rows: BTreeMap<usize, SweepRow>,
-}
-
-/// An experiment for each load with a trace.
-fn traced(configs: &[SimConfig]) -> Result<Vec<Experiment>, ConfigError> {
-    let mut found: Vec<Experiment> = Vec::new();
-    for config in configs.iter().filter(|config| matches!(config.workload, Workload::Trace(_))) {
-        if !found.iter().any(|experiment| experiment.has_load_of(config)) {
-            found.push(Experiment::new(config.clone())?);
-        }
-    }
-    Ok(found)
-}
+/// The rows of a sweep that are known so far, in its journal too.
+pub type SweepRows = Rows<SweepRow>;
 
 #[cfg(test)]
 mod tests {
@@ -266,9 +254,9 @@ mod tests {
         // Killed after some configurations: the file is not there, and nothing runs again.
         let output = folder.path().join("killed.parquet");
         let (sweep, rows) = (sweep(&OVER), sweep(&OVER).run(None, None, &|_, _| {}).unwrap().rows);
-        let (mut journal, _) = Journal::open(&output, sweep.identity()).unwrap();
-        rows[3..8].iter().for_each(|row| journal.keep(row).unwrap());
-        drop(journal);
+        let mut known = sweep.open(Some(&output)).unwrap();
+        rows[3..8].iter().for_each(|row| known.keep_row(row.clone()).unwrap());
+        drop(known);
         assert!(!output.exists());
         let done = sweep.run(Some(&output), None, &|_, _| {}).unwrap();
         assert_eq!(done.resumed, 5);

@@ -74,7 +74,8 @@ impl CsvWriter {
     }
 }
 
-fn append_line(text: &mut Vec<u8>, record: &Record) -> io::Result<()> {
+/// Appends the line of a record, without its device.
+pub(crate) fn append_line(text: &mut Vec<u8>, record: &Record) -> io::Result<()> {
     let (arrival, op) = (record.arrival.ns(), letter(record.op));
     let (offset, length) = (record.start.get() * BLOCK_BYTES, record.bytes().get());
     let fua = u8::from(record.fua);

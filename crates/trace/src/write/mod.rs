@@ -11,6 +11,7 @@ use std::io;
 use std::path::Path;
 
 pub use csv::CsvWriter;
+pub(crate) use csv::append_line;
 pub use parquet::ParquetWriter;
 
 use crate::error::{TraceError, path_text};

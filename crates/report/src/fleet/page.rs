@@ -1,0 +1,328 @@
+//! The page of a fleet: the answer, a map of servers and bays, changes, scrubs, drives worth a look.
+
+use freewheel_study::fleet::{FleetNumbers, FleetRow};
+use freewheel_units::grouped;
+use maud::{Markup, html};
+
+use super::summary::{ChangeCount, Summary, is_hot, times_of_median};
+use super::text::{drives, part_name, sentences, title};
+use super::{FleetReport, REPORTS};
+use crate::numbers::{TIME_MAX_S, about, percent, response, span};
+use crate::page::{self, NotedRow, fold, folds, noted_table, prose, section, table};
+use crate::study::{noticeable, signed};
+
+/// Bays in a row of the map where servers are not known.
+const ROW: usize = 24;
+
+pub(super) fn html(report: &FleetReport) -> String {
+    let summary = report.summary();
+    let lead = format!(
+        "Each drive was studied with its own trace. Seed {}, ranked by {}.",
+        report.options.seed,
+        report.options.goal.quantity()
+    );
+    page::page(
+        &title(&summary),
+        &lead,
+        &html! {
+            (section("What follows", &html! {
+                @for sentence in sentences(report, &summary) { p { (prose(&sentence)) } }
+            }))
+            (section("How busy each drive is", &map(report)))
+            div.panels {
+                (section("Changes that pay", &changes(&summary)))
+                (section("How long a scrub takes in idle time", &scrubs(report)))
+            }
+            (section("Drives worth a look", &look(report)))
+            (failures(report))
+            (folds(&html! {
+                (fold("All drives", &all(report)))
+                (fold("Traces by their length", &spans(&summary)))
+                (fold("How drives were studied", &how(report)))
+            }))
+        },
+    )
+}
+
+/// A cell for each drive, a row for each server.
+fn map(report: &FleetReport) -> Markup {
+    let rows = servers(&report.rows);
+    html! {
+        div.scroll.fleet {
+            @for (server, cells) in &rows {
+                div.server {
+                    span.name { (server) }
+                    @for (at, row) in cells { (cell(report, *at, row)) }
+                }
+            }
+        }
+        ul.legend {
+            @for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
+                li { span.cell style=(shade(share)) {} " " (percent(share)) }
+            }
+            li { span.cell.overloaded {} " overloaded" }
+            @if report.rows.iter().any(|row| row.numbers.is_none()) { li { span.cell.none {} " no study" } }
+        }
+        p.note { "Each square is a drive; it is darker the more of the time the drive works. Its name and numbers come up when the pointer rests on it." }
+    }
+}
+
+type Cells<'a> = Vec<(usize, &'a FleetRow)>;
+
+/// Drives by server, in the order of the rows; without servers in rows of equal length.
+fn servers(rows: &[FleetRow]) -> Vec<(String, Cells<'_>)> {
+    let all: Cells<'_> = rows.iter().enumerate().collect();
+    if rows.iter().all(|row| row.member.server.is_empty()) {
+        return all.chunks(ROW).map(|chunk| (String::new(), chunk.to_vec())).collect();
+    }
+    let mut servers: Vec<(String, Cells<'_>)> = Vec::new();
+    for (at, row) in all {
+        match servers.iter_mut().find(|(server, _)| *server == row.member.server) {
+            Some((_, cells)) => cells.push((at, row)),
+            None => servers.push((row.member.server.clone(), vec![(at, row)])),
+        }
+    }
+    servers
+}
+
+fn shade(share: f64) -> String {
+    format!("--share: {:.0}%", 100.0 * share.clamp(0.0, 1.0))
+}
+
+fn cell(report: &FleetReport, at: usize, row: &FleetRow) -> Markup {
+    let (class, style, words) = match &row.numbers {
+        None => ("cell none", String::new(), row.fault.clone().unwrap_or_default()),
+        Some(of) => {
+            let class = if of.is_overloaded { "cell overloaded" } else { "cell" };
+            let words = format!(
+                "busy {}, mean {}, p99 {}",
+                percent(of.utilisation),
+                response(of.response_ns_mean),
+                response(of.response_ns_p99 as f64)
+            );
+            (class, shade(of.utilisation), words)
+        }
+    };
+    let title = format!("{}: {words}", row.member.name);
+    html! {
+        @match report.reports.get(&at) {
+            Some(path) => a class=(class) style=(style) title=(title) href=(path) {},
+            None => span class=(class) style=(style) title=(title) {},
+        }
+    }
+}
+
+fn changes(summary: &Summary) -> Markup {
+    if summary.changes.is_empty() {
+        return html! { p { "None of the changes that were tried pays on any drive." } };
+    }
+    let row = |change: &ChangeCount| NotedRow {
+        name: part_name(change.part).to_owned(),
+        note: format!("{}; as {} on {}", price(change.cost_class), change.title, change.of_title),
+        warning: String::new(),
+        cells: vec![
+            grouped(change.drives as u64),
+            signed(change.change_median),
+            signed(change.change_least),
+        ],
+    };
+    let rows: Vec<NotedRow> = summary.changes.iter().map(row).collect();
+    html! {
+        (noted_table(&["change", "drives", "median", "least"], &rows))
+        p.note { "A change pays where the goal gets better by " (noticeable()) " or more under each replay, and no 99th percentile gets worse by as much. Drives that do not keep up with their load are not counted." }
+    }
+}
+
+fn price(class: u32) -> &'static str {
+    match class {
+        0 => "a setting",
+        1 => "software",
+        2 => "memory",
+        3 => "non-volatile memory",
+        _ => "drives",
+    }
+}
+
+/// Upper ends of the classes of a scrub's time, in seconds.
+const CLASSES: [(f64, &str); 5] = [
+    (86_400.0, "up to a day"),
+    (7.0 * 86_400.0, "up to a week"),
+    (30.5 * 86_400.0, "up to a month"),
+    (365.25 * 86_400.0, "up to a year"),
+    (TIME_MAX_S, "up to 5 years"),
+];
+
+/// Name of the class behind the last one.
+const ENDLESS: &str = "longer than 5 years";
+
+fn scrubs(report: &FleetReport) -> Markup {
+    let all = || report.rows.iter().filter_map(|row| row.numbers.as_ref()?.idle_scrub);
+    let total = all().count();
+    if total == 0 {
+        return html! { p { "No scrub was tried." } };
+    }
+    let class = |seconds: Option<f64>| {
+        let at = seconds.and_then(|seconds| CLASSES.iter().position(|(end, _)| seconds <= *end));
+        at.unwrap_or(CLASSES.len())
+    };
+    let names = CLASSES.iter().map(|(_, name)| *name).chain([ENDLESS]);
+    let bars: Vec<(&str, usize, usize)> = names
+        .enumerate()
+        .map(|(at, name)| {
+            let here = || all().filter(|of| class(of.seconds) == at);
+            (
+                name,
+                here().filter(|of| !of.is_noticed).count(),
+                here().filter(|of| of.is_noticed).count(),
+            )
+        })
+        .collect();
+    let share = |count: usize| format!("width: {:.2}%", 100.0 * count as f64 / total as f64);
+    html! {
+        div.bars.counts {
+            @for (name, unnoticed, noticed) in bars {
+                div {
+                    span.name { (name) }
+                    div.parts {
+                        span.(if name == ENDLESS { "endless" } else { "unnoticed" }) style=(share(unnoticed)) {}
+                        span.noticed style=(share(noticed)) {}
+                    }
+                    span.note { (drives(unnoticed + noticed)) }
+                }
+            }
+        }
+        ul.legend {
+            li { span.key.unnoticed {} "requests do not notice it" }
+            li { span.key.noticed {} "requests notice it after every pause that was tried" }
+            li { span.key.endless {} "hardly any idle time is left" }
+        }
+    }
+}
+
+fn look(report: &FleetReport) -> Markup {
+    let found = report.worth_a_look(REPORTS);
+    if found.is_empty() {
+        return html! { p { "No drive is hot, and no tail is far longer than those of the other drives of its model." } };
+    }
+    let head = ["drive", "why", "busy", "mean", "p99", "best change", "mean with it"];
+    html! {
+        div.scroll.dense {
+            table {
+                thead { tr { @for cell in head { th.words[cell == "why"] { (cell) } } } }
+                tbody {
+                    @for at in found {
+                        @let row = &report.rows[at];
+                        @if let Some(of) = &row.numbers {
+                            tr {
+                                td {
+                                    @match report.reports.get(&at) {
+                                        Some(path) => a href=(path) { (row.member.name) },
+                                        None => (row.member.name),
+                                    }
+                                    small { (row.member.drive) }
+                                }
+                                td.words { (why(report, row, of)) }
+                                @for cell in numbers(of) { td { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn why(report: &FleetReport, row: &FleetRow, of: &FleetNumbers) -> String {
+    let mut words = Vec::new();
+    if of.is_overloaded {
+        words.push("does not keep up with its load".to_owned());
+    } else if is_hot(of, report.hot_share) {
+        words.push("hot".to_owned());
+    }
+    let times = times_of_median(&report.rows, row, of);
+    if times >= 2.0 {
+        words.push(format!("p99 is {times:.1} times the median of its model"));
+    }
+    words.join("; ")
+}
+
+fn numbers(of: &FleetNumbers) -> [String; 5] {
+    let (change, gain) = match &of.advice {
+        Some(advice) => (advice.title.clone(), signed(advice.goal)),
+        None => ("none".to_owned(), String::new()),
+    };
+    let [mean, p99] = [of.response_ns_mean, of.response_ns_p99 as f64].map(response);
+    [percent(of.utilisation), mean, p99, change, gain]
+}
+
+fn failures(report: &FleetReport) -> Markup {
+    let failed = report
+        .rows
+        .iter()
+        .filter_map(|row| Some(vec![row.member.name.clone(), row.fault.clone()?]));
+    let rows: Vec<Vec<String>> = failed.collect();
+    html! {
+        @if !rows.is_empty() { (section("Drives without a study", &table(&["drive", "why"], &rows))) }
+    }
+}
+
+fn all(report: &FleetReport) -> Markup {
+    let head = [
+        "drive",
+        "model",
+        "requests",
+        "span",
+        "busy",
+        "mean",
+        "p99",
+        "best change",
+        "mean with it",
+        "scrub in idle time",
+    ];
+    let row = |row: &FleetRow| {
+        let of = row.numbers.as_ref()?;
+        let scrub = of.idle_scrub.map_or(String::new(), |scrub| match scrub.seconds {
+            Some(seconds) => about(seconds),
+            None => "no idle time".to_owned(),
+        });
+        let mut cells = vec![
+            row.member.name.clone(),
+            row.member.drive.clone(),
+            grouped(of.requests),
+            span(of.span_ns as f64 / 1e9),
+        ];
+        cells.extend(numbers(of));
+        cells.push(scrub);
+        Some(cells)
+    };
+    let rows: Vec<Vec<String>> = report.rows.iter().filter_map(row).collect();
+    table(&head, &rows)
+}
+
+fn spans(summary: &Summary) -> Markup {
+    let rows = summary.spans.iter().map(|group| {
+        let [least, most] = [group.least_ns, group.most_ns].map(|ns| span(ns as f64 / 1e9));
+        vec![
+            format!("{least} to {most}"),
+            grouped(group.drives as u64),
+            percent(group.utilisation_median),
+        ]
+    });
+    table(&["length", "drives", "busy in the median"], &rows.collect::<Vec<_>>())
+}
+
+fn how(report: &FleetReport) -> Markup {
+    let options = &report.options;
+    let yes = |is: bool| if is { "yes" } else { "no" };
+    let rows = [
+        ("hot from", percent(report.hot_share)),
+        ("seed", options.seed.to_string()),
+        ("changes tried", yes(options.changes).to_owned()),
+        ("second look at the first changes (`--checks`)", yes(options.checks).to_owned()),
+        ("scrub in the rotational gaps (`--gaps`)", yes(options.gaps).to_owned()),
+    ];
+    html! {
+        dl { @for (name, value) in rows { dt { (prose(name)) } dd { (value) } } }
+        p.note { "The report of a single drive is that of `freewheel study`, with everything." }
+    }
+}
