@@ -129,7 +129,9 @@ impl Layout {
         };
         let clusters = bytes / cluster_bytes;
         let table = number(0x30, 8);
-        if table >= clusters {
+        let records = (BITMAP + 1) * record_bytes;
+        let end = table.saturating_mul(cluster_bytes).saturating_add(records);
+        if end > bytes {
             return Err(damaged("the file table is behind the end"));
         }
         Ok(Self {

@@ -11,6 +11,7 @@
 //! Layout: "XFS Algorithms & Data Structures" (third edition), chapters 11, 14 and 15.
 //! Non-goals: checksums of metadata; the real-time device; a log on another device, which counts as not clean.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::file_system::{Allocated, FileSystemError, between, big_endian, take};
@@ -129,7 +130,9 @@ impl Layout {
             && (4..=5).contains(&version)
             && group_blocks > 4 * sector_bytes / block_bytes
             && (1..=GROUPS_MAX).contains(&groups)
-            && blocks.div_ceil(group_blocks) == groups;
+            && blocks.div_ceil(group_blocks) == groups
+            // The headers of the last group, which may be shorter, fit as well.
+            && (blocks - (groups - 1) * group_blocks) * block_bytes >= 4 * sector_bytes;
         if !is_possible {
             return Err(damaged("blocks, sectors or groups of impossible size"));
         }
@@ -203,11 +206,15 @@ impl Layout {
             level: of.levels - 1,
         };
         let mut left: Vec<TreeBlock> = groups.iter().enumerate().map(root).collect();
-        // A damaged tree may lead in circles; each block has a leaf, or children a level lower.
+        let mut seen = HashSet::new();
         while !left.is_empty() {
             let some = left.split_off(left.len().saturating_sub(AT_ONCE));
             let ranges = some.iter().map(|at| self.range(&groups[at.group], at.block));
             let ranges = ranges.collect::<Result<Vec<ByteRange>, _>>()?;
+            if let Some(again) = some.iter().find(|at| !seen.insert((at.group, at.block))) {
+                let number = groups[again.group].number;
+                return Err(damaged(format!("the tree of group {number} has a block twice")).into());
+            }
             let parts = reader(ranges.clone())?;
             for (at, range) in some.iter().zip(ranges) {
                 let block = take(&parts, range)?;

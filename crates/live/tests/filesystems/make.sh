@@ -15,11 +15,32 @@ fill() {
     for number in $(seq 2 2 "$1"); do rm "m/$number"; done
 }
 
-# Free ranges as FIRST-LAST, in blocks of the file system.
+# Blocks that the groups of an XFS keep for their trees: GROUP BLOCK 1.
+kept() {
+    groups=$(xfs_db -r -c 'sb 0' -c 'print agcount' "$1" | sed 's/.*= //')
+    for group in $(seq 0 $((groups - 1))); do
+        xfs_db -r -c "agf $group" -c 'print flfirst fllast' -c "agfl $group" -c 'print bno' "$1" |
+            tr ' ' '\n' | awk -v group="$group" -F: '
+                /^[0-9]+$/ { ends[++count] = $1 }
+                NF == 2 && $2 != "null" {
+                    inside = $1 >= ends[1] && $1 <= ends[2]
+                    if (ends[1] > ends[2]) inside = $1 >= ends[1] || $1 <= ends[2]
+                    if (inside) print group, $2, 1
+                }'
+    done
+}
+
+# Free ranges as FIRST-LAST, in blocks of the file system. xfs_db counts the kept blocks as free.
 free_of_xfs() {
     blocks=$(xfs_db -r -c 'sb 0' -c 'print agblocks' "$1" | sed 's/.*= //')
+    kept "$1" > kept
     xfs_db -r -c 'freesp -d' "$1" |
-        awk -v ag="$blocks" 'NF == 3 && $1 ~ /^[0-9]+$/ { from = $1 * ag + $2; print from, from + $3 - 1 }' |
+        awk -v ag="$blocks" '
+            FNR == NR { kept[$1 " " $2]; next }
+            NF == 3 && $1 ~ /^[0-9]+$/ && !($3 == 1 && ($1 " " $2) in kept) {
+                from = $1 * ag + $2
+                print from, from + $3 - 1
+            }' kept - |
         sort -n | awk '
             NR > 1 && $1 == last + 1 { last = $2; next }
             NR > 1 { print first "-" last }

@@ -1,4 +1,5 @@
-//! Images made by `tests/filesystems/make.sh`, and what `xfs_db` says is free on them.
+//! Images made by `tests/filesystems/make.sh`, and what `xfs_db` says is free on them, less the blocks that each
+//! group keeps for its trees: those are in use.
 
 use super::super::testing::Image;
 use super::*;
@@ -24,7 +25,6 @@ fn all() -> [(&'static str, u64, Image); 3] {
 fn allocated_is_what_xfs_db_does_not_call_free() {
     for (name, block_bytes, image) in all() {
         let allocated = image.allocated().unwrap_or_else(|error| panic!("{name}: {error}"));
-        // Blocks that a group keeps for its trees are free to xfs_db, and in no tree of free blocks.
         assert_eq!(allocated.size_bytes, image.bytes.len() as u64, "{name}");
         assert!(allocated.is_clean, "{name}");
         let expected = image.expected(block_bytes, allocated.size_bytes);
