@@ -519,7 +519,8 @@ def cache_curves(
     seed: int = 1,
     progress: Progress = None,
 ) -> CacheReport:
-    """Works out what caches of each policy and size would do for a trace.
+    """Works out what caches of each policy and size would do for a trace, with a drive behind them where the
+    trace's times permit that.
 
     A size is a number of bytes, a text as `"64MiB"`, or a share of the footprint as 0.01.
     """
@@ -581,7 +582,8 @@ def extract(
 def validate(
     drive: AnyDrive, trace: AnyTrace, *, delays: Literal["before", "after"] | None = None
 ) -> Validation:
-    """Holds a drive against a trace that was measured on the real one."""
+    """Sends the requests of a measured trace to a drive, each as long after the completion of the one before as in
+    the trace, and compares the response times."""
 
 def reproduce(
     ids: str | Sequence[str] | None = None,
