@@ -207,8 +207,8 @@ class FleetReport(Report):
     @property
     def resumed(self) -> int:
         """Those that an earlier call had studied."""
-    def worth_a_look(self, most: int = 10) -> list[str]:
-        """Names of the drives that are worth a look, the first of them most."""
+    def worth_a_look(self, most: int | None = None) -> list[str]:
+        """Names of the drives that are worth a look, the first of them most; 10 at most unless said otherwise."""
 
 @final
 class SweepPlan:
@@ -456,8 +456,8 @@ def fleet(
     changes: bool = True,
     checks: bool = False,
     goal: Literal["mean", "p99-reads", "throughput"] = "mean",
-    hot: float = 0.5,
-    reports: int = 10,
+    hot: float | None = None,
+    reports: int | None = None,
     replay: Replay = "auto",
     fit: Fit = "as-is",
     coarse_times: CoarseTimes = "spread",
@@ -471,8 +471,9 @@ def fleet(
     `traces` is a folder of traces, or one trace with several devices. A trace in a folder of the folder has its
     name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV with
     the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
-    `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look. A study with
-    one that was killed goes on where it was. `executor` as for `sweep`.
+    `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look, 10 unless
+    said otherwise. `hot` is the share of the time in which a hot drive works at least: 0.5 unless said otherwise. A
+    study with an output that was killed goes on where it was. `executor` as for `sweep`.
     """
 
 def study(
@@ -518,7 +519,8 @@ def cache_curves(
     seed: int = 1,
     progress: Progress = None,
 ) -> CacheReport:
-    """Works out what caches of each policy and size would do for a trace.
+    """Works out what caches of each policy and size would do for a trace, with a drive behind them where the
+    trace's times permit that.
 
     A size is a number of bytes, a text as `"64MiB"`, or a share of the footprint as 0.01.
     """
@@ -580,7 +582,8 @@ def extract(
 def validate(
     drive: AnyDrive, trace: AnyTrace, *, delays: Literal["before", "after"] | None = None
 ) -> Validation:
-    """Holds a drive against a trace that was measured on the real one."""
+    """Sends the requests of a measured trace to a drive, each as long after the completion of the one before as in
+    the trace, and compares the response times."""
 
 def reproduce(
     ids: str | Sequence[str] | None = None,
