@@ -4,10 +4,10 @@ use freewheel_study::CacheProgressSink;
 
 use crate::Error;
 
-pub use freewheel_model::cache::{CachePolicy, POLICIES as CACHE_POLICIES};
+pub use freewheel_model::cache::{KeyPolicy, POLICIES as CACHE_POLICIES};
 pub use freewheel_report::CacheReport;
 pub use freewheel_study::{
-    CACHE_DEPTH, CacheCurvesOptions, CacheProgress, CacheSize, ResponseRuns, Share,
+    CACHE_DEPTH, CacheCurvesOptions, CacheProgress, CacheSize, ComparedPolicy, ResponseRuns, Share,
 };
 
 /// Works out what caches of each policy and size would do for a trace, with a drive behind them where the

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use freewheel::caches::{
-    CacheCurvesOptions, CachePolicy, CacheProgress, CacheReport, CacheSize, ResponseRuns, Share,
+    CacheCurvesOptions, CacheProgress, CacheReport, CacheSize, ComparedPolicy, ResponseRuns, Share,
 };
 use freewheel::drives::DEFAULT_DRIVE;
 
@@ -18,7 +18,8 @@ use crate::{file, output};
 /// Say how much memory a trace is worth: misses by cache policy and size, and the responses with a drive behind
 #[derive(Args)]
 #[command(after_help = "\
-Policies: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu.
+Policies: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu, fifo, clock, lfu.
+A bound:  belady, which knows the future: no policy misses fewer cache blocks.
 
 Examples:
   freewheel cache pgbench.csv.zst
@@ -27,9 +28,9 @@ Examples:
 pub struct CacheArgs {
     #[command(flatten)]
     replayed: TraceArgs,
-    /// Policies to compare, as lru,arc,s3-fifo; all there are if none is given
+    /// Policies to compare, as lru,arc,belady; those up to w-tinylfu if none is given
     #[arg(long = "policy", value_name = "POLICY", value_delimiter = ',')]
-    policies: Vec<CachePolicy>,
+    policies: Vec<ComparedPolicy>,
     /// A size of the cache, as 64MiB, or as 1% of the footprint: the distinct blocks of 4 KiB that the trace
     /// reads or writes. About ten from 1 MiB to the footprint if none is given
     #[arg(long = "size", value_name = "SIZE", value_delimiter = ',')]

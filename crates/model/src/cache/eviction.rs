@@ -19,7 +19,7 @@ pub(super) struct Admission {
 /// A resident key keeps its slot until it is evicted. An admitted key is resident when `admit` returns.
 ///
 /// The caller guarantees that `hit` and `remove` get slots of resident keys, and `admit` a key that is not
-/// resident. `a_policy_in_full` below is the shortest one; `lru.rs` is a real one.
+/// resident. `fifo.rs` is the shortest policy.
 pub(super) trait Eviction: Send + fmt::Debug {
     /// The keys that are known.
     fn keys(&self) -> &Keys;
@@ -106,59 +106,3 @@ pub(super) trait Eviction: Send + fmt::Debug {
 const CELL_AHEAD: usize = 16;
 /// Keys between the announcement of a slot and its use.
 const SLOT_AHEAD: usize = 6;
-
-#[cfg(test)]
-mod tests {
-    use super::super::queues::{Queue, Queues};
-    use super::*;
-
-    /// Evicts the key that came first, whether or not it was used since.
-    #[derive(Debug)]
-    struct Fifo {
-        capacity: u32,
-        queues: Queues<1>,
-    }
-
-    const ALL: Queue = 0;
-
-    impl Eviction for Fifo {
-        fn keys(&self) -> &Keys {
-            self.queues.keys()
-        }
-
-        fn is_resident(&self, _: u32) -> bool {
-            true
-        }
-
-        fn hit(&mut self, _: u32) {}
-
-        fn admit(&mut self, key: u64, _: Option<u32>) -> Admission {
-            if self.len() == self.capacity
-                && let Some(slot) = self.queues.replace_oldest(ALL, key)
-            {
-                return Admission { slot, evicted: Some(slot) };
-            }
-            Admission { slot: self.queues.insert(key, ALL), evicted: None }
-        }
-
-        fn remove(&mut self, slot: u32) {
-            self.queues.remove(slot);
-        }
-
-        fn len(&self) -> u32 {
-            self.queues.len(ALL)
-        }
-
-        fn prefetch(&self, _: u64) {}
-
-        fn prefetch_victim(&self) {}
-    }
-
-    #[test]
-    fn a_policy_in_full() {
-        let mut fifo = Fifo { capacity: 2, queues: Queues::new() };
-        let hits = [1, 2, 1, 3, 1].map(|key| fifo.process(key));
-        assert_eq!(hits, [false, false, true, false, false], "1 came first, and leaves for 3");
-        assert_eq!(fifo.len(), 2);
-    }
-}

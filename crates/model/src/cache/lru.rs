@@ -2,6 +2,7 @@
 
 use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
+use super::object_cache::ObjectEviction;
 use super::queues::{Queue, Queues};
 
 /// Keys in the order of their last use.
@@ -55,5 +56,15 @@ impl Eviction for Lru {
 
     fn prefetch_victim(&self) {
         self.queues.prefetch_oldest(USED);
+    }
+}
+
+impl ObjectEviction for Lru {
+    fn evict(&mut self) -> Option<u32> {
+        self.queues.remove_oldest(USED)
+    }
+
+    fn insert(&mut self, key: u64, _: u64, _: bool) -> u32 {
+        self.queues.insert(key, USED)
     }
 }

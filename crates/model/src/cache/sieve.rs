@@ -3,6 +3,7 @@
 
 use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
+use super::object_cache::ObjectEviction;
 use super::queues::{Queue, Queues};
 
 /// Keys in order of arrival, with 1 use if they were used since the hand last passed over them.
@@ -30,19 +31,6 @@ impl Sieve {
     #[inline]
     fn start(&self) -> Option<u32> {
         self.hand.or(self.queues.oldest(ARRIVED))
-    }
-
-    fn evict(&mut self) -> Option<u32> {
-        // One turn clears every mark, so the second turn ends at the latest.
-        while let Some(at) = self.start() {
-            if self.queues.uses(at) == 0 {
-                self.remove(at);
-                return Some(at);
-            }
-            self.queues.set_uses(at, 0);
-            self.hand = self.queues.newer(at);
-        }
-        None
     }
 }
 
@@ -82,5 +70,24 @@ impl Eviction for Sieve {
 
     fn prefetch_victim(&self) {
         self.queues.prefetch_removal(self.start());
+    }
+}
+
+impl ObjectEviction for Sieve {
+    fn evict(&mut self) -> Option<u32> {
+        // One turn clears every mark, so the second turn ends at the latest.
+        while let Some(at) = self.start() {
+            if self.queues.uses(at) == 0 {
+                self.remove(at);
+                return Some(at);
+            }
+            self.queues.set_uses(at, 0);
+            self.hand = self.queues.newer(at);
+        }
+        None
+    }
+
+    fn insert(&mut self, key: u64, _: u64, _: bool) -> u32 {
+        self.queues.insert(key, ARRIVED)
     }
 }

@@ -6,6 +6,7 @@
 //! counts the warm-up. [`advice`] compares the numbers; the crate `report` has the words.
 
 mod advice;
+mod compared;
 mod counters;
 mod counting;
 mod curves;
@@ -20,6 +21,7 @@ mod result;
 mod sizes;
 
 pub use advice::{Advice, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap};
+pub use compared::{ComparedPolicy, OwnCachePolicy, ParseComparedPolicyError};
 pub use curves::cache_curves;
 pub use document::CacheCurves;
 pub use error::CacheCurvesError;
