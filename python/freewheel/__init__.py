@@ -6,7 +6,8 @@
 | run an experiment | `simulate`, `SimConfig` |
 | run many configurations of one | `sweep` |
 | open, inspect, convert a trace | `Trace` |
-| compare caches for a trace | `cache_curves` |
+| compare caches for a trace | `cache_curves`, `object_curves` |
+| write a scheduler or a cache policy | `Policy`, `CachePolicy` |
 | take, scale or validate a drive | `Drive` |
 | plan stripes, and which files lie on which disks | `plan_stripe`, `plan_placement` |
 | find out a drive | `extract` |
@@ -20,8 +21,11 @@ from ._freewheel import (
     Drive,
     Extraction,
     Frame,
+    Moment,
+    ObjectReport,
     PlaceReport,
     Report,
+    Request,
     SimConfig,
     SimReport,
     StripeReport,
@@ -35,6 +39,7 @@ from ._freewheel import (
     drives,
     extract,
     formats,
+    object_curves,
     plan_placement,
     plan_stripe,
     reproduce,
@@ -44,10 +49,12 @@ from ._freewheel import (
     sweep,
     validate,
 )
+from ._types import CachePolicy, Policy
 
 cache_curve = cache_curves
 
 __all__ = [
+    "CachePolicy",
     "CacheReport",
     "ClaimsReport",
     "ConfigError",
@@ -57,8 +64,12 @@ __all__ = [
     "FileError",
     "Frame",
     "MissingFileError",
+    "Moment",
+    "ObjectReport",
     "PlaceReport",
+    "Policy",
     "Report",
+    "Request",
     "SimConfig",
     "SimReport",
     "StripeReport",
@@ -75,6 +86,7 @@ __all__ = [
     "drives",
     "extract",
     "formats",
+    "object_curves",
     "plan_placement",
     "plan_stripe",
     "reproduce",

@@ -31,7 +31,7 @@ use freewheel_study::plan::PlanError;
 use freewheel_study::sweep::SweepError;
 use freewheel_study::table::TableError;
 use freewheel_study::{
-    CacheCurvesError, ParseCacheSizeError, ParseComparedPolicyError, StudyError,
+    CacheCurvesError, ObjectCurvesError, ParseCacheSizeError, ParseComparedPolicyError, StudyError,
 };
 use freewheel_trace::{
     Format, Malformed, TimeUnit, TraceError, UnknownFormatName, UnknownTimeUnit,
@@ -252,6 +252,7 @@ errors! {
     ListenError => |_| ErrorKind::Other,
     LogError => |_| ErrorKind::Other,
     ManifestError => |_| ErrorKind::Other,
+    ObjectCurvesError => object_curves,
     OpenError => open,
     ParseCacheSizeError => |_| ErrorKind::Other,
     ParseComparedPolicyError => |_| ErrorKind::UnknownPolicy,
@@ -394,6 +395,14 @@ fn cache_curves(error: &CacheCurvesError) -> ErrorKind {
         CacheCurvesError::NoCountedReads { .. } => ErrorKind::NoCountedReads,
         CacheCurvesError::Size { .. } => ErrorKind::CacheSize,
         CacheCurvesError::NoPolicy | CacheCurvesError::WarmUp { .. } => ErrorKind::Other,
+    }
+}
+
+fn object_curves(error: &ObjectCurvesError) -> ErrorKind {
+    match error {
+        ObjectCurvesError::Config(error) => config(error),
+        ObjectCurvesError::NoUses { .. } => ErrorKind::NoRequests,
+        ObjectCurvesError::Policy { .. } => ErrorKind::UnknownPolicy,
     }
 }
 

@@ -39,7 +39,8 @@ pub enum AnySize {
 }
 
 impl AnySize {
-    fn get(&self) -> PyResult<CacheSize> {
+    /// As the library has it.
+    pub fn get(&self) -> PyResult<CacheSize> {
         match self {
             Self::Bytes(bytes) => parsed("sizes", &format!("{bytes}B")),
             Self::Share(share) => share_of("sizes", *share).map(CacheSize::OfFootprint),

@@ -18,6 +18,7 @@ mod fault;
 mod fleets;
 mod frame;
 mod job;
+mod objects;
 mod own_cache_policy;
 mod own_policy;
 mod plans;
@@ -54,6 +55,8 @@ mod _freewheel {
     use super::fleets::{FleetPlan, FleetReport, fleet, run_fleet_chunk};
     #[pymodule_export]
     use super::frame::Frame;
+    #[pymodule_export]
+    use super::objects::{ObjectReport, object_curves};
     #[pymodule_export]
     use super::own_policy::{Moment, Request};
     #[pymodule_export]

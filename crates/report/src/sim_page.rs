@@ -44,7 +44,7 @@ fn without_effect(WithoutEffect { key, why }: WithoutEffect) -> Finding {
 /// The page of `freewheel sim --report`.
 pub fn sim_html(experiment: &Experiment, result: &RunResult) -> String {
     let config = &experiment.config;
-    let config = &experiment.config;
+    let title = title(experiment, result);
     let lead = format!(
         "{} requests in {} of virtual time; seed {}, result hash {}.",
         grouped(result.requests),

@@ -1,4 +1,4 @@
-//! The policies that curves compare: those that ship, the best possible one, and those that a caller brings.
+//! The policies that curves compare: those that ship, Belady's MIN, and those that a caller brings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use freewheel_units::did_you_mean;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-/// Name of the best possible policy.
+/// Name of MIN.
 const BELADY: &str = "belady";
 
 /// A policy whose misses are counted.
@@ -70,7 +70,7 @@ impl ComparedPolicy {
     pub fn title(&self) -> &str {
         match self {
             Self::Shipped(policy) => policy.row().title,
-            Self::Belady => "best possible",
+            Self::Belady => "MIN",
             Self::Own(own) => &own.name,
         }
     }
@@ -82,8 +82,9 @@ impl ComparedPolicy {
                 let row = policy.row();
                 format!("{} ({})", row.summary, row.source)
             }
-            Self::Belady => "a bound: MIN knows the future, and evicts the block whose next read lies farthest ahead. \
-                 No policy misses fewer cache blocks, if each is whole once it is read (Belady, IBM Systems Journal 1966)"
+            Self::Belady => "a bound, which knows the future: evicts the block whose next read lies farthest ahead. Over a \
+                 whole trace no policy misses fewer cache blocks, if each is whole once it was read (Belady, IBM \
+                 Systems Journal 1966)"
                 .into(),
             Self::Own(_) => "a policy of the caller".into(),
         }

@@ -14,6 +14,7 @@ mod document;
 mod error;
 mod knees;
 mod miss_fit;
+mod object_curves;
 mod options;
 mod progress;
 mod responses;
@@ -27,6 +28,9 @@ pub use document::CacheCurves;
 pub use error::CacheCurvesError;
 pub(crate) use knees::{KNEES_MAX, Knee, knees};
 pub use miss_fit::{MissFit, PowerLaw};
+pub use object_curves::{
+    ObjectCurve, ObjectCurves, ObjectCurvesError, ObjectCurvesOptions, ObjectMisses, object_curves,
+};
 pub use options::{CacheCurvesOptions, ResponseRuns};
 pub use progress::{CacheProgress, CacheProgressSink};
 pub use result::{
