@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-data test-clients test-vm test-kills test-power test-real-time planted-faults lint python bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-python test-data test-clients test-vm test-kills test-power test-real-time planted-faults lint python bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -74,16 +74,27 @@ lint:
 ## types. Needs Python 3.11 and a network for pip; the wheel takes minutes.
 PYTHON ?= python3.11
 VENV = .venv/bin
+VENV_READY = test -x $(VENV)/python || $(PYTHON) -m venv .venv; \
+  $(VENV)/python -m pip install --quiet --upgrade 'pip>=25.1' && $(VENV)/python -m pip install --quiet --group test
 python:
-	test -x $(VENV)/python || $(PYTHON) -m venv .venv
-	$(VENV)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(VENV)/python -m pip install --quiet --group test
+	$(VENV_READY)
 	$(VENV)/python -m pip uninstall --quiet --yes freewheel
 	rm -rf dist && $(VENV)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(VENV)/python -m pip install --quiet dist/freewheel-*.whl
 	$(VENV)/python -m pytest
 	$(VENV)/mypy
 	$(VENV)/stubtest freewheel._freewheel --mypy-config-file pyproject.toml
+
+## The same tests on a development build: some minutes less.
+DEV = target/python
+test-python:
+	$(VENV_READY)
+	$(CARGO) build --package freewheel-python
+	rm -rf $(DEV) && mkdir -p $(DEV) && cp -r python/freewheel $(DEV)
+	cp target/debug/lib_freewheel.so $(DEV)/freewheel/_freewheel.abi3.so
+	PYTHONPATH=$(DEV) $(VENV)/python -m pytest
+	$(VENV)/mypy
+	MYPYPATH=$(DEV) PYTHONPATH=$(DEV) $(VENV)/stubtest freewheel._freewheel --mypy-config-file pyproject.toml
 
 ## Medians of simulated requests a second, appended to out/bench.jsonl.
 bench:

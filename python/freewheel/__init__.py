@@ -5,6 +5,7 @@
 | study a trace | `study` |
 | run an experiment | `simulate`, `SimConfig` |
 | run many configurations of one | `sweep` |
+| study many drives | `fleet` |
 | open, inspect, convert a trace | `Trace` |
 | compare caches for a trace | `cache_curves`, `object_curves` |
 | write a scheduler or a cache policy | `Policy`, `CachePolicy` |
@@ -20,6 +21,7 @@ from ._freewheel import (
     ClaimsReport,
     Drive,
     Extraction,
+    FleetReport,
     Frame,
     Moment,
     ObjectReport,
@@ -38,6 +40,7 @@ from ._freewheel import (
     claims,
     drives,
     extract,
+    fleet,
     formats,
     object_curves,
     plan_placement,
@@ -62,6 +65,7 @@ __all__ = [
     "Error",
     "Extraction",
     "FileError",
+    "FleetReport",
     "Frame",
     "MissingFileError",
     "Moment",
@@ -85,6 +89,7 @@ __all__ = [
     "claims",
     "drives",
     "extract",
+    "fleet",
     "formats",
     "object_curves",
     "plan_placement",

@@ -1,6 +1,7 @@
 """The package in Rust: names, keywords and types."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from os import PathLike
 from typing import Any, Literal, Unpack, final
 
@@ -17,6 +18,7 @@ from ._types import (
     Fit,
     MakeCachePolicy,
     MakePolicy,
+    Places,
     Progress,
     Replay,
     Size,
@@ -29,6 +31,8 @@ __all__ = [
     "ClaimsReport",
     "Drive",
     "Extraction",
+    "FleetPlan",
+    "FleetReport",
     "Frame",
     "Moment",
     "ObjectReport",
@@ -39,6 +43,7 @@ __all__ = [
     "SimReport",
     "StripeReport",
     "StudyReport",
+    "SweepPlan",
     "SweepReport",
     "Trace",
     "Validation",
@@ -47,12 +52,15 @@ __all__ = [
     "claims",
     "drives",
     "extract",
+    "fleet",
     "formats",
     "object_curves",
     "plan_placement",
     "plan_stripe",
     "reproduce",
     "run_command_line",
+    "run_fleet_chunk",
+    "run_sweep_chunk",
     "schema",
     "simulate",
     "study",
@@ -196,6 +204,59 @@ class SweepReport(Report):
         """Those that an earlier call had run."""
 
 @final
+class FleetReport(Report):
+    """The drives of a fleet. Its table has a row a drive, and its page is `fleet.html`."""
+
+    @property
+    def drives(self) -> int:
+        """The number of drives."""
+    @property
+    def resumed(self) -> int:
+        """Those that an earlier call had studied."""
+    def worth_a_look(self, most: int = 10) -> list[str]:
+        """Names of the drives that are worth a look, the first of them most."""
+
+@final
+class SweepPlan:
+    """A sweep whose configurations are run in other processes, in the words of the command line."""
+
+    def __new__(
+        cls, config: AnyConfig, over: Sequence[str], overrides: Sequence[str], seed: int | None, output: StrPath
+    ) -> SweepPlan: ...
+    @property
+    def worker(self) -> str:
+        """Name of the function that runs a chunk."""
+    def __len__(self) -> int: ...
+    def pending(self) -> list[int]:
+        """Numbers of the configurations that have not been run."""
+    def chunk(self, numbers: Sequence[int]) -> str:
+        """The configurations with these numbers, for `run_sweep_chunk` in another process."""
+    def keep(self, lines: str) -> None:
+        """Keeps the rows that `run_sweep_chunk` gave."""
+
+@final
+class FleetPlan:
+    """A fleet whose drives are studied in other processes, out of the document that the command line writes."""
+
+    def __new__(cls, fleet: str, table: StrPath) -> FleetPlan: ...
+    @property
+    def worker(self) -> str:
+        """Name of the function that runs a chunk."""
+    def __len__(self) -> int: ...
+    def pending(self) -> list[int]:
+        """Numbers of the drives that have not been studied."""
+    def chunk(self, numbers: Sequence[int]) -> str:
+        """The drives with these numbers, for `run_fleet_chunk` in another process."""
+    def keep(self, lines: str) -> None:
+        """Keeps the rows that `run_fleet_chunk` gave."""
+
+def run_sweep_chunk(chunk: str) -> str:
+    """Runs a chunk of `SweepPlan` on this thread, and gives its rows."""
+
+def run_fleet_chunk(chunk: str) -> str:
+    """Studies the drives of a chunk of `FleetPlan` on this thread, and gives their rows."""
+
+@final
 class CacheReport(Report):
     """How much memory a trace is worth. Its table has a row a policy and size."""
 
@@ -267,6 +328,9 @@ class Drive:
     @staticmethod
     def load(name_or_path: AnyDrive) -> Drive:
         """Takes the drive of this name, or of the drive file at this path."""
+    @staticmethod
+    def import_disksim(*files: StrPath) -> Drive:
+        """Reads a drive out of DiskSim's parameter files. What they name is looked for beside them."""
     def scale(
         self,
         *,
@@ -441,12 +505,44 @@ def sweep(
     overrides: Mapping[str, ConfigValue] | None = None,
     seed: int | None = None,
     jobs: int | None = None,
+    executor: Executor | None = None,
     progress: Progress = None,
 ) -> SweepReport:
     """Runs an experiment with all combinations of some values of its keys, on all cores, into one table.
 
     `output` is a Parquet file. A sweep with one that was killed goes on where it was when it is called again.
-    Rows are the same with any number of `jobs`.
+    Rows are the same with any number of `jobs`. `executor` runs them elsewhere: it is one of `concurrent.futures`,
+    or `client.get_executor()` of Dask. Workers need the same version of Freewheel, and read traces and drive files
+    from the same paths; both are checked.
+    """
+
+def fleet(
+    traces: AnyTrace,
+    *,
+    drive: AnyDrive | None = None,
+    places: Places | None = None,
+    output: StrPath | None = None,
+    gaps: bool = False,
+    changes: bool = True,
+    checks: bool = False,
+    goal: Literal["mean", "p99-reads", "throughput"] = "mean",
+    hot: float = 0.5,
+    reports: int = 10,
+    replay: Replay = "auto",
+    fit: Fit = "as-is",
+    coarse_times: CoarseTimes = "spread",
+    seed: int = 1,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress = None,
+) -> FleetReport:
+    """Studies many drives, each with its own trace, into one table and one page.
+
+    `traces` is a folder of traces, or one trace with several devices. A trace in a folder of the folder has its
+    name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV with
+    the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
+    `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look. A study with
+    one that was killed goes on where it was. `executor` as for `sweep`.
     """
 
 def study(

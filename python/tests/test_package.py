@@ -30,6 +30,7 @@ COUNTERPARTS = {
     "experiments": "simulate",
     "extraction": "extract",
     "files": "Trace",
+    "fleets": "fleet",
     "measures": "SimReport.read_response",
     "plans": "plan_stripe",
     "sweeps": "sweep",

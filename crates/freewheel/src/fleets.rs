@@ -8,7 +8,7 @@
 //!
 //! let (traces, spool) = (Path::new("traces"), Path::new("out/devices"));
 //! let members = fleet_members(traces, &OpenOptions::default(), "exos-x24-24tb", spool, |_| {})?;
-//! let all = Fleet { file: None, members, options: FleetOptions::default() };
+//! let all = Fleet::new(traces, members, FleetOptions::default());
 //! let done = fleet(&all, Some(Path::new("out/fleet.parquet")), 2, &|_, _| {})?;
 //! println!("{}", FleetReport::new(done, all.options, HOT_SHARE).text());
 //! # Ok::<(), freewheel::Error>(())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use freewheel::drives::{self, DriveIdentity, YearlyRates};
-use freewheel::files::PendingFile;
+use freewheel::files::{PendingFile, read_text};
 use freewheel::{DriveSheet, DriveSpec, Scaling};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyList, PyTuple};
@@ -104,6 +104,27 @@ impl Drive {
         let name = reference(name_or_path)?;
         let (spec, drive) = drives::load(&name).map_err(|error| Fault::from(error).raise(py))?;
         Ok(Self::new(spec, drive, Some(name)))
+    }
+
+    /// Reads a drive out of DiskSim's parameter files. What they name is looked for beside them.
+    #[staticmethod]
+    #[pyo3(signature = (*files))]
+    fn import_disksim(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Self> {
+        let read = |path: &PathBuf| {
+            let wrong = |error| Fault::File(format!("{}: {error}", path.display())).raise(py);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, read_text(path).map_err(wrong)?))
+        };
+        let texts = files.iter().map(read).collect::<PyResult<Vec<_>>>()?;
+        let named: Vec<(&str, &str)> =
+            texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let beside = |name: &str| {
+            let mut folders = files.iter().filter_map(|path| path.parent());
+            folders.find_map(|folder| read_text(&folder.join(name)).ok())
+        };
+        let imported = drives::import_disksim(&named, &beside);
+        let imported = imported.map_err(|error| Fault::from(error).raise(py))?;
+        Self::of_spec(imported.spec).map_err(|fault| fault.raise(py))
     }
 
     /// The same drive with other technology: factors, or years of change.

@@ -165,6 +165,10 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
             "leave completions=True out, or run one of the drives alone: overrides={\"array.layout\": \
              \"striped\", \"array.drives\": 1}"
         }
+        ErrorKind::DiskSim { .. } => {
+            "give DiskSim's parameter files of a disk, with those that they name in the same folder; \
+             `freewheel drive import` says more"
+        }
         ErrorKind::ScrubEffort => "scrub=False leaves the estimate out",
         ErrorKind::NoCountedReads => "warm_up=0 counts all reads",
         ErrorKind::TooFewResponses => {

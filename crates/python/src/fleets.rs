@@ -85,8 +85,7 @@ pub fn fleet(
         if let Some(places) = places {
             places.apply(&mut members)?;
         }
-        let is_split = members.iter().any(|member| member.trace.starts_with(&spool));
-        Ok(Fleet { file: is_split.then_some(of.path), members, options })
+        Ok(Fleet::new(&of.path, members, options))
     })?;
     let folder = output.as_ref();
     folder.map_or(Ok(()), std::fs::create_dir_all)?;

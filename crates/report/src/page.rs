@@ -123,7 +123,7 @@ div.dense table { font-size: 13px; }
 .dense th, .dense td { padding: 5px; }
 .scroll td small { display: block; font-size: 12.5px; color: var(--faint); }
 .scroll td small.warning { color: var(--bad); }
-td.words { white-space: normal; text-align: left; }
+td.words { white-space: normal; text-align: left; } th.words { text-align: left; }
 .inside { color: var(--good); font-weight: 600; }
 .known { color: var(--known); font-weight: 600; }
 .outside { color: var(--bad); font-weight: 600; }
@@ -148,7 +148,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; backgroun
 .cell.none { background: repeating-linear-gradient(45deg, var(--line) 0 3px, var(--paper) 3px 6px); }
 .legend .cell { margin-bottom: -4px; }
 .fleet + ul.legend { margin: 8px 0 0; }
-.unnoticed { --part: var(--good); } .noticed { --part: var(--bad); }
+.unnoticed { --part: var(--good); } .noticed { --part: var(--bad); } .endless { --part: #8a95a1; }
 p.headline { font-size: 18px; font-weight: 600; line-height: 1.4; margin: 0 0 10px; }
 figure { margin: 0 0 10px; }
 figcaption { font-size: 14px; font-weight: 600; margin: 0 0 4px; }

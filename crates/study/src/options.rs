@@ -29,7 +29,8 @@ pub struct StudyOptions {
     /// Processor time that this may take on a core of a server of the 2020s. It is counted as work, so
     /// the estimate is the same on every machine.
     pub scrub_effort: SimDuration,
-    /// False to leave out the estimate of a scrub in the gaps, and keep that in idle time.
+    /// False to leave out the estimate of a scrub in the gaps, those told apart by commands, and pauses longer
+    /// than the first that no request notices.
     #[serde(skip_serializing_if = "is_true")]
     pub gaps: bool,
     /// True to try what would help: caches, prefetching, write buffers, queue depths, stripes.

@@ -30,7 +30,9 @@ use crate::options::{StudyError, StudyOptions};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::replays::{OtherReplay, has_other, other, with_reference};
-use crate::scrub::{IDLE_RUNS, IdleScrub, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub};
+use crate::scrub::{
+    IDLE_RUNS, IdleScrub, PauseSearch, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub,
+};
 use crate::trace_runs::{
     REQUESTS_MIN, first_pass, has_growing_queue, measured_whole, outlasts, overview,
     trace_on_drive, whole_ns,
@@ -333,8 +335,9 @@ impl Bench<'_> {
         let changes = || has_changes.then(|| self.changes(&study, ranked, knees)).transpose();
         let has_checks = has_changes && options.checks;
         let values = || has_checks.then(|| self.assumed_values(&study)).transpose();
-        let idle =
-            || has_scrub.then(|| idle_scrub(&measured_whole(experiment), self.work)).transpose();
+        let search = if options.gaps { PauseSearch::All } else { PauseSearch::First };
+        let idle = || idle_scrub(&measured_whole(experiment), search, self.work);
+        let idle = || has_scrub.then(idle).transpose();
         let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));
         (study.changes, study.assumed_values, study.idle_scrub) = (changes?, values?, idle?);
         if let (Some(changes), Some(values)) = (&mut study.changes, &study.assumed_values) {

@@ -166,9 +166,7 @@ impl FleetArgs {
             goal: self.goal.into(),
             seed: self.seed,
         };
-        let of_devices = members.iter().any(|member| member.trace.starts_with(&files.spool));
-        let file = of_devices.then(|| self.traces.clone());
-        Ok(Fleet { file, members, options })
+        Ok(Fleet::new(&self.traces, members, options))
     }
 }
 

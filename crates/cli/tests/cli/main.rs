@@ -13,6 +13,7 @@ mod exit_codes;
 mod extents;
 mod extract;
 mod files;
+mod fleets;
 mod help;
 mod hold_ups;
 mod json;

@@ -9,7 +9,7 @@ use super::text::{drives, part_name, sentences, title};
 use super::{FleetReport, REPORTS};
 use crate::numbers::{TIME_MAX_S, about, percent, response, span};
 use crate::page::{self, NotedRow, fold, folds, noted_table, prose, section, table};
-use crate::study::signed;
+use crate::study::{noticeable, signed};
 
 /// Bays in a row of the map where servers are not known.
 const ROW: usize = 24;
@@ -118,19 +118,18 @@ fn changes(summary: &Summary) -> Markup {
     }
     let row = |change: &ChangeCount| NotedRow {
         name: part_name(change.part).to_owned(),
-        note: format!("as {} ({} of them)", change.title, change.of_title),
+        note: format!("{}; as {} on {}", price(change.cost_class), change.title, change.of_title),
         warning: String::new(),
         cells: vec![
             grouped(change.drives as u64),
             signed(change.change_median),
             signed(change.change_least),
-            price(change.cost_class).to_owned(),
         ],
     };
     let rows: Vec<NotedRow> = summary.changes.iter().map(row).collect();
     html! {
-        (noted_table(&["change", "drives on which it pays", "median", "least", "price"], &rows))
-        p.note { "It pays where the goal gets better by 2 % or more under each replay, and the 99th percentile does not get as much worse." }
+        (noted_table(&["change", "drives", "median", "least"], &rows))
+        p.note { "A change pays where the goal gets better by " (noticeable()) " or more under each replay, and no 99th percentile gets worse by as much. Drives that do not keep up with their load are not counted." }
     }
 }
 
@@ -153,6 +152,9 @@ const CLASSES: [(f64, &str); 5] = [
     (TIME_MAX_S, "up to 5 years"),
 ];
 
+/// Name of the class behind the last one.
+const ENDLESS: &str = "longer than 5 years";
+
 fn scrubs(report: &FleetReport) -> Markup {
     let all = || report.rows.iter().filter_map(|row| row.numbers.as_ref()?.idle_scrub);
     let total = all().count();
@@ -163,7 +165,7 @@ fn scrubs(report: &FleetReport) -> Markup {
         let at = seconds.and_then(|seconds| CLASSES.iter().position(|(end, _)| seconds <= *end));
         at.unwrap_or(CLASSES.len())
     };
-    let names = CLASSES.iter().map(|(_, name)| *name).chain(["longer than 5 years"]);
+    let names = CLASSES.iter().map(|(_, name)| *name).chain([ENDLESS]);
     let bars: Vec<(&str, usize, usize)> = names
         .enumerate()
         .map(|(at, name)| {
@@ -182,7 +184,7 @@ fn scrubs(report: &FleetReport) -> Markup {
                 div {
                     span.name { (name) }
                     div.parts {
-                        span.unnoticed style=(share(unnoticed)) {}
+                        span.(if name == ENDLESS { "endless" } else { "unnoticed" }) style=(share(unnoticed)) {}
                         span.noticed style=(share(noticed)) {}
                     }
                     span.note { (drives(unnoticed + noticed)) }
@@ -192,6 +194,7 @@ fn scrubs(report: &FleetReport) -> Markup {
         ul.legend {
             li { span.key.unnoticed {} "requests do not notice it" }
             li { span.key.noticed {} "requests notice it after every pause that was tried" }
+            li { span.key.endless {} "hardly any idle time is left" }
         }
     }
 }
@@ -205,7 +208,7 @@ fn look(report: &FleetReport) -> Markup {
     html! {
         div.scroll.dense {
             table {
-                thead { tr { @for cell in head { th { (cell) } } } }
+                thead { tr { @for cell in head { th.words[cell == "why"] { (cell) } } } }
                 tbody {
                     @for at in found {
                         @let row = &report.rows[at];

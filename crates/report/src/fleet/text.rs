@@ -65,7 +65,7 @@ fn failed(summary: &Summary) -> Option<String> {
 fn spans(groups: &[SpanGroup]) -> Option<String> {
     let [first, .., last] = groups else { return None };
     Some(format!(
-        "Traces last from {} to {}: a share of so different times is not the same thing, so compare drives within a span.",
+        "Traces last from {} to {}. Compare shares of time only between drives whose traces are about as long.",
         span(first.least_ns as f64 / 1e9),
         span(last.most_ns as f64 / 1e9)
     ))

@@ -64,7 +64,7 @@ impl StudyReport {
 }
 
 /// The share below which a change counts as none, in per cent.
-fn noticeable() -> String {
+pub(crate) fn noticeable() -> String {
     format!("{:.0} %", 100.0 * NOTICEABLE)
 }
 

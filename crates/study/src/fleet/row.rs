@@ -127,7 +127,8 @@ impl FleetNumbers {
         let recorded = [part.recorded_reads, part.recorded_writes];
         let count: u64 = recorded.iter().map(|of| of.count).sum();
         let sum: u128 = recorded.iter().map(|of| of.sum_ns).sum();
-        let changes = study.changes.as_ref();
+        // In an overload responses are those of the queue, and the next hour has others.
+        let changes = study.changes.as_ref().filter(|_| study.overload().is_none());
         let parts = changes.map_or(Vec::new(), parts);
         Self {
             requests,

@@ -117,6 +117,18 @@ impl FleetOptions {
 }
 
 impl Fleet {
+    /// The drives of `path` that [`super::members`] found.
+    pub fn new(path: &Path, members: Vec<FleetMember>, options: FleetOptions) -> Self {
+        let is_whole = |member: &FleetMember| member.trace.starts_with(path);
+        if members.iter().all(is_whole) {
+            return Self { file: None, members, options };
+        }
+        // Devices were written as traces of our own, whatever the file was.
+        let TraceWorkload { replay, fit, coarse_times, .. } = options.replay;
+        let replay = TraceWorkload { replay, fit, coarse_times, ..TraceWorkload::default() };
+        Self { file: Some(path.to_owned()), members, options: FleetOptions { replay, ..options } }
+    }
+
     /// Studies the drives on `threads` threads, each drive on one, and writes their rows to `output`. Rows that
     /// its journal has are taken from there.
     pub fn run(
@@ -343,7 +355,7 @@ mod tests {
             changes: false,
             ..FleetOptions::default()
         };
-        Fleet { file: None, members, options }
+        Fleet::new(folder, members, options)
     }
 
     #[test]

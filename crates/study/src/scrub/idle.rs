@@ -84,6 +84,15 @@ const PAUSES: [SimDuration; 5] = [
     SimDuration::from_ms(100),
 ];
 
+/// Pauses that are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PauseSearch {
+    /// All, and scrubs told apart by their commands.
+    All,
+    /// Up to the first that no request notices.
+    First,
+}
+
 /// Runs of [`idle_scrub`].
 pub(crate) const IDLE_RUNS: usize = 2 + PAUSES.len() + MARKED_RUNS;
 
@@ -113,6 +122,7 @@ const NO_GAPS: SimDuration = SimDuration::from_ms(100);
 /// Measures a scrub in the idle time of an experiment.
 pub(crate) fn idle_scrub(
     experiment: &Experiment,
+    search: PauseSearch,
     work: &WorkCounter<'_>,
 ) -> Result<IdleScrub, ConfigError> {
     let mut cuts = Cuts::of(&alone(experiment, work)?, stretch(&experiment.spec));
@@ -132,6 +142,14 @@ pub(crate) fn idle_scrub(
         let steady = f64::from(experiment.striping.arms()) * read as f64 / head_ns.max(1) as f64;
         Ok(measured(&experiment, &alone, &cuts, &with, ScrubReads { pause, read, steady }))
     };
+    if search == PauseSearch::First {
+        work.forgo(MARKED_RUNS);
+        return Ok(IdleScrub {
+            run_bytes: RUN.get(),
+            pauses: until_unnoticed(run, work)?,
+            by_command: Vec::new(),
+        });
+    }
     let pauses = || PAUSES.par_iter().map(run).collect::<Result<_, ConfigError>>();
     let marked = || marked_runs(&experiment, (RUN, READS_MAX), work);
     let (pauses, marked) = rayon::join(pauses, marked);
@@ -141,6 +159,23 @@ pub(crate) fn idle_scrub(
     };
     let by_command = marked?.into_iter().map(by_command).collect();
     Ok(IdleScrub { run_bytes: RUN.get(), pauses: pauses?, by_command })
+}
+
+/// The pauses up to the first whose scrub no request notices: longer ones only take longer.
+fn until_unnoticed(
+    run: impl Fn(&SimDuration) -> Result<PauseBeforeScrub, ConfigError>,
+    work: &WorkCounter<'_>,
+) -> Result<Vec<PauseBeforeScrub>, ConfigError> {
+    let mut pauses = Vec::new();
+    for pause in &PAUSES {
+        let tried = run(pause)?;
+        pauses.push(tried);
+        if !tried.is_noticed() {
+            break;
+        }
+    }
+    work.forgo(PAUSES.len() - pauses.len());
+    Ok(pauses)
 }
 
 /// A request without the scrub.

@@ -25,4 +25,4 @@ pub use estimate::{
     ScrubProgress,
 };
 pub use idle::{CommandScrub, IdleScrub, PauseBeforeScrub};
-pub(crate) use idle::{IDLE_RUNS, idle_scrub};
+pub(crate) use idle::{IDLE_RUNS, PauseSearch, idle_scrub};
