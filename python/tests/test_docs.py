@@ -1,4 +1,5 @@
-"""The guide's snippets run, one after the other, in a folder with the repository's data."""
+"""The guide's snippets run, one after the other, in a folder with the repository's data. Those that are marked
+`not run` do not."""
 
 import re
 from pathlib import Path
@@ -16,7 +17,8 @@ def test_every_snippet_of_the_guide_runs(
     for name in ["data", "examples"]:
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    snippets = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+    marked = re.findall(r"(<!-- not run[^\n]*-->\n)?^```python\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+    snippets = [snippet for mark, snippet in marked if not mark]
     names: dict[str, object] = {}
     for snippet in snippets:
         exec(compile(snippet, str(GUIDE), "exec"), names)

@@ -10,11 +10,10 @@ use freewheel_sim::config::TraceWorkload;
 use crate::Error;
 
 pub use freewheel_extract::validate::{
-    FioFigures, FioRow, FioValidation, FittedValue, GapReading, LeftOut, RateValidation,
-    ValidationFit, ZoneRate, is_fio, is_rates,
+    FioValidation, GapReading, RateValidation, ValidationFit, is_fio, is_rates,
 };
 pub use freewheel_extract::{
-    ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackStretch,
+    ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap,
 };
 pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::{tracks_html, validation_html};

@@ -39,7 +39,7 @@ pub enum AnySize {
 }
 
 impl AnySize {
-    /// As the library has it.
+    /// Size as the library has it.
     pub fn get(&self) -> PyResult<CacheSize> {
         match self {
             Self::Bytes(bytes) => parsed("sizes", &format!("{bytes}B")),

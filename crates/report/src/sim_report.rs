@@ -37,7 +37,7 @@ pub struct SimDocument<'a> {
     /// Name of the caller's policy that decided in place of `config.scheduler`.
     #[serde(skip_serializing_if = "Option::is_none")]
     own_policy: Option<&'a str>,
-    /// Likewise, in place of `config.cache.policy`.
+    /// Name of the one that evicted in place of `config.cache.policy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     own_cache_policy: Option<&'a str>,
     drive: DriveIdentity,

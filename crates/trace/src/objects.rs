@@ -3,6 +3,7 @@
 use crate::reader::{REPORT_RECORDS, Report, TraceReader};
 use crate::record::Record;
 use crate::{Format, TraceError};
+use freewheel_units::SimTime;
 
 /// A use of an object, as a cache simulator counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub struct ObjectUse {
 impl ObjectUse {
     fn of(record: &Record, format: Format) -> Self {
         let (device, number) = (record.device, record.start.get());
-        // Such a format gives both as they stand in the file.
-        let is_exact = format.may_hold_objects();
-        let bytes = if is_exact { record.blocks.get() } else { record.bytes().get() };
+        // Where numbers may be those of objects, there is the exact size in place of a completion.
+        let exact = record.completion.filter(|_| format.may_hold_objects());
+        let bytes = exact.map_or_else(|| record.bytes().get(), SimTime::ns);
         Self { device, number, bytes }
     }
 }

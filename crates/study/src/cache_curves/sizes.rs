@@ -107,7 +107,7 @@ impl Serialize for CacheSize {
 }
 
 impl CacheSize {
-    /// In bytes.
+    /// Size in bytes.
     pub(super) fn bytes(self, footprint_bytes: u64) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.get(),

@@ -11,7 +11,7 @@ use super::how::{How, ObjectPlaces, PLACES_BLOCKS};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
-use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
+use freewheel_units::{BLOCK_BYTES, Bytes, Op, SimTime, VolumeBlock};
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -38,16 +38,17 @@ impl ObjectRequest {
         Ok(extent.request(arrival, self.op, self.tenant as u32))
     }
 
-    /// Number and size as they are, for a pass over objects.
+    /// The number as it is, and the size in bytes in place of a completion, which no such format has: for a pass over
+    /// objects alone.
     fn exact(self) -> Record {
         Record {
             arrival: SimTime::ZERO,
             op: self.op,
             device: self.tenant as u32,
             start: VolumeBlock::new(self.obj_id),
-            blocks: Blocks::new(self.obj_size),
-            widened: false,
-            completion: None,
+            blocks: Bytes::new(self.obj_size).blocks_rounded_up(),
+            widened: !self.obj_size.is_multiple_of(BLOCK_BYTES),
+            completion: Some(SimTime::from_ns(self.obj_size)),
             fua: false,
         }
     }

@@ -334,8 +334,10 @@ fn a_pass_over_objects_gives_numbers_and_sizes_as_they_stand() {
         reader.objects(|of| uses.push((of.device, of.number, of.bytes)), &mut |_| {}).unwrap();
         uses
     };
-    let exact: Vec<(u32, u64, u64)> = numbers.iter().map(|&number| (0, number, 777)).collect();
-    assert_eq!(uses(&oracle_general(&numbers, 777)), exact);
+    for bytes in [777, 100_000_001] {
+        let exact = numbers.map(|number| (0, number, u64::from(bytes)));
+        assert_eq!(uses(&oracle_general(&numbers, bytes)), exact);
+    }
     let csv = "time,obj_id,obj_size,op\n9,5,1,get\n8,5,2,set\n8,6,3,delete\n8,7,4294967295,get\n";
     assert_eq!(uses(csv.as_bytes()), [(0, 5, 1), (0, 5, 2), (0, 7, 4_294_967_295)]);
     // In a trace of disks, what begins at a block is the object.

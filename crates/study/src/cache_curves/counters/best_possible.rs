@@ -112,3 +112,42 @@ impl Counter for BestPossible {
         self.capacities.par_iter().map(point).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_model::cache::BlockRange;
+    use freewheel_units::{Blocks, VolumeBlock};
+
+    use super::*;
+
+    /// Reads and writes of these blocks of 512 bytes.
+    fn accesses(of: &[(u64, u64, bool)]) -> Vec<Access> {
+        let access = |&(start, blocks, is_read): &(u64, u64, bool)| Access {
+            range: BlockRange::new(VolumeBlock::new(start), Blocks::new(blocks)),
+            is_read,
+        };
+        of.iter().map(access).collect()
+    }
+
+    /// Shares by read and by byte, at one and at two cache blocks.
+    fn ratios(warm_up: &[(u64, u64, bool)], counted: &[(u64, u64, bool)]) -> [(f64, f64); 2] {
+        let mut counter = BestPossible::new(&[1, 2], None);
+        counter.process(&accesses(warm_up));
+        counter.begin_counting();
+        counter.process(&accesses(counted));
+        let ratios = counter.miss_ratios();
+        assert_eq!(ratios.iter().map(|at| at.size_bytes).collect::<Vec<_>>(), [4096, 8192]);
+        [0, 1].map(|at| (ratios[at].requests.unwrap(), ratios[at].bytes))
+    }
+
+    #[test]
+    fn reads_and_bytes_that_miss_are_counted_by_hand() {
+        // Blocks 0 and half of 1; then 0, a write, and the half again: in two cache blocks the last two reads hit.
+        let reads = [(0, 12, true), (0, 8, true), (8, 8, false), (8, 4, true)];
+        assert_eq!(ratios(&[], &reads), [(1.0, 1.0), (1.0 / 3.0, 0.5)]);
+        // What was read in the warm-up is there. One cache block keeps what comes again first: of 0 and 1 that is 1,
+        // which came last, so the read of 0 misses.
+        assert_eq!(ratios(&reads[..1], &reads[1..]), [(1.0, 1.0), (0.0, 0.0)]);
+        assert_eq!(ratios(&reads[..2], &reads[3..]), [(1.0, 1.0), (0.0, 0.0)]);
+    }
+}
