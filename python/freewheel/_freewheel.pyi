@@ -213,8 +213,8 @@ class FleetReport(Report):
     @property
     def resumed(self) -> int:
         """Those that an earlier call had studied."""
-    def worth_a_look(self, most: int = 10) -> list[str]:
-        """Names of the drives that are worth a look, the first of them most."""
+    def worth_a_look(self, most: int | None = None) -> list[str]:
+        """Names of the drives that are worth a look, the first of them most; 10 at most unless said otherwise."""
 
 @final
 class SweepPlan:
@@ -526,8 +526,8 @@ def fleet(
     changes: bool = True,
     checks: bool = False,
     goal: Literal["mean", "p99-reads", "throughput"] = "mean",
-    hot: float = 0.5,
-    reports: int = 10,
+    hot: float | None = None,
+    reports: int | None = None,
     replay: Replay = "auto",
     fit: Fit = "as-is",
     coarse_times: CoarseTimes = "spread",
@@ -541,8 +541,9 @@ def fleet(
     `traces` is a folder of traces, or one trace with several devices. A trace in a folder of the folder has its
     name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV with
     the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
-    `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look. A study with
-    one that was killed goes on where it was. `executor` as for `sweep`.
+    `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look, 10 unless
+    said otherwise. `hot` is the share of the time in which a hot drive works at least: 0.5 unless said otherwise. A
+    study with an output that was killed goes on where it was. `executor` as for `sweep`.
     """
 
 def study(

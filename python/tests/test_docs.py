@@ -1,5 +1,4 @@
-"""The guide's snippets run, one after the other, in a folder with the repository's data. Those that are marked
-`not run` do not."""
+"""The guide's snippets run, one after the other, in a folder with the repository's data."""
 
 import re
 from pathlib import Path
@@ -17,8 +16,9 @@ def test_every_snippet_of_the_guide_runs(
     for name in ["data", "examples"]:
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    marked = re.findall(r"(<!-- not run[^\n]*-->\n)?^```python\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
-    snippets = [snippet for mark, snippet in marked if not mark]
+    # A line before a snippet says why it is not run.
+    found = re.findall(r"(<!-- not run: [^\n]*-->\n)?^```python\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+    snippets = [snippet for why, snippet in found if not why]
     names: dict[str, object] = {}
     for snippet in snippets:
         exec(compile(snippet, str(GUIDE), "exec"), names)

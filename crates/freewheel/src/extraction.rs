@@ -10,10 +10,11 @@ use freewheel_sim::config::TraceWorkload;
 use crate::Error;
 
 pub use freewheel_extract::validate::{
-    FioValidation, GapReading, RateValidation, ValidationFit, is_fio, is_rates,
+    FioFigures, FioRow, FioValidation, GapReading, LeftOut, RateValidation, ValidationFit,
+    ZoneRate, is_fio, is_rates,
 };
 pub use freewheel_extract::{
-    ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap,
+    ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackStretch,
 };
 pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::{tracks_html, validation_html};

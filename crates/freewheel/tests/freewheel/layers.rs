@@ -117,6 +117,8 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("reproduce/src/lib.rs", &["atomic"]),
     ("reproduce/src/tr03.rs", &["atomic", "Mutex"]),
     ("study/src/progress.rs", &["atomic"]),
+    ("fleet/run.rs", &["atomic", "Mutex", "PoisonError"]),
+    ("sweep/loads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("sweep/run.rs", &["Mutex", "PoisonError"]),
     ("scrub/estimate.rs", &["atomic"]),
     ("scrub/projection.rs", &["atomic"]),
