@@ -1,7 +1,7 @@
 //! Misses of caches of objects, for a terminal.
 
 use freewheel_study::{ObjectCurves, ObjectMisses};
-use freewheel_units::{Bytes, grouped};
+use freewheel_units::grouped;
 use serde::Serialize;
 
 use crate::numbers::size;
@@ -27,7 +27,7 @@ impl ObjectReport {
             trace_name(&curves.options.trace),
             grouped(curves.uses),
             grouped(curves.objects),
-            Bytes::new(curves.footprint_bytes),
+            size(curves.footprint_bytes),
             misses.text(1),
             bytes.text(1)
         )

@@ -1,9 +1,8 @@
 //! CLOCK: FIFO with a second chance for used keys (Corbató, "A paging experiment with the Multics system",
 //! MIT Project MAC, 1968).
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
-use super::object_cache::ObjectEviction;
 use super::queues::{Queue, Queues};
 
 /// Keys in the order in which the hand comes to them, with 1 use if they were used since it last did.

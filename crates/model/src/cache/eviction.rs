@@ -102,6 +102,24 @@ pub(super) trait Eviction: Send + fmt::Debug {
     }
 }
 
+/// Operations of the policies that are defined for objects of unlike sizes: room is made for an object before
+/// it comes.
+pub(super) trait ObjectEviction: Eviction {
+    /// Evicts a key; its slot. None when none is resident.
+    fn evict(&mut self) -> Option<u32>;
+
+    /// Makes a key resident for which there is room. `was_ghost` is true if it was known as a ghost.
+    fn insert(&mut self, key: u64, bytes: u64, was_ghost: bool) -> u32;
+
+    /// Forgets a ghost, which is wanted now.
+    fn forget_ghost(&mut self, _slot: u32) {}
+
+    /// True if an object of this size may come in, if only there is room.
+    fn admits(&self, _bytes: u64) -> bool {
+        true
+    }
+}
+
 /// Keys between the announcement of a cell and its use.
 const CELL_AHEAD: usize = 16;
 /// Keys between the announcement of a slot and its use.

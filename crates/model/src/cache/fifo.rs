@@ -1,8 +1,7 @@
 //! FIFO: evicts the key that came first, whether or not it was used since (Belady, IBM Systems Journal 1966).
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
-use super::object_cache::ObjectEviction;
 use super::queues::{Queue, Queues};
 
 /// Keys in order of arrival.

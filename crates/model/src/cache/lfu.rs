@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
-use super::object_cache::ObjectEviction;
 use crate::lru::{Links, List};
 
 /// Keys by their uses; uses are forgotten with the key.

@@ -1,8 +1,7 @@
 //! LRU: evicts the key that was not used for longest.
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
-use super::object_cache::ObjectEviction;
 use super::queues::{Queue, Queues};
 
 /// Keys in the order of their last use.

@@ -1,25 +1,7 @@
 //! A cache of objects that have sizes of their own.
 
-use super::eviction::Eviction;
+use super::eviction::ObjectEviction;
 use super::spec::CachePolicy;
-
-/// Operations of the policies that are defined for objects of unlike sizes: room is made for an object before
-/// it comes.
-pub(super) trait ObjectEviction: Eviction {
-    /// Evicts a key; its slot. None when none is resident.
-    fn evict(&mut self) -> Option<u32>;
-
-    /// Makes a key resident for which there is room. `was_ghost` is true if it was known as a ghost.
-    fn insert(&mut self, key: u64, bytes: u64, was_ghost: bool) -> u32;
-
-    /// Forgets a ghost, which is wanted now.
-    fn forget_ghost(&mut self, _slot: u32) {}
-
-    /// True if an object of this size may come in, if only there is room.
-    fn admits(&self, _bytes: u64) -> bool {
-        true
-    }
-}
 
 /// A policy of eviction over objects, each with a size in bytes: a cache of the kind that libCacheSim simulates.
 ///

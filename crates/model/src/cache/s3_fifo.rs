@@ -1,9 +1,8 @@
 //! S3-FIFO: a small queue that keys must pass, a main queue, and ghosts of the small one (Yang et al.,
 //! SOSP 2023, algorithm 1).
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
-use super::object_cache::ObjectEviction;
 use super::queues::{Queue, Queues};
 
 /// Three queues in order of arrival. Uses are counted up to 3, from 0 in each queue.

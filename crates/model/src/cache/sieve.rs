@@ -1,9 +1,8 @@
 //! SIEVE: a queue in order of arrival and a hand that passes over used keys (Zhang et al., NSDI 2024,
 //! algorithm 1).
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
-use super::object_cache::ObjectEviction;
 use super::queues::{Queue, Queues};
 
 /// Keys in order of arrival, with 1 use if they were used since the hand last passed over them.

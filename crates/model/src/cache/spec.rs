@@ -10,12 +10,11 @@ use thiserror::Error;
 
 use super::arc::Arc;
 use super::clock::Clock;
-use super::eviction::Eviction;
+use super::eviction::{Eviction, ObjectEviction};
 use super::fifo::Fifo;
 use super::lfu::Lfu;
 use super::lirs::Lirs;
 use super::lru::Lru;
-use super::object_cache::ObjectEviction;
 use super::s3_fifo::{ByBytes, ByKey, S3Fifo};
 use super::sieve::Sieve;
 use super::two_q::TwoQ;
