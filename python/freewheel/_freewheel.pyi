@@ -589,7 +589,8 @@ def cache_curves(
     seed: int = 1,
     progress: Progress = None,
 ) -> CacheReport:
-    """Works out what caches of each policy and size would do for a trace.
+    """Works out what caches of each policy and size would do for a trace, with a drive behind them where the
+    trace's times permit that.
 
     A size is a number of bytes, a text as `"64MiB"`, or a share of the footprint as 0.01. A policy is a name, or a
     class of `CachePolicy`, which is slower and has no responses; `"belady"` knows the future, and is a bound.
@@ -686,7 +687,8 @@ def extract(
 def validate(
     drive: AnyDrive, trace: AnyTrace, *, delays: Literal["before", "after"] | None = None
 ) -> Validation:
-    """Holds a drive against a trace that was measured on the real one."""
+    """Sends the requests of a measured trace to a drive, each as long after the completion of the one before as in
+    the trace, and compares the response times."""
 
 def reproduce(
     ids: str | Sequence[str] | None = None,

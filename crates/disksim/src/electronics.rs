@@ -3,8 +3,8 @@
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec, MeasuringHost};
 use freewheel_model::electronics::spec::{
-    AfterOp, BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QUEUE_DEPTH_MAX, QueueSpec,
-    ReadAhead, SEGMENTS_MAX, WriteCache,
+    AfterOp, BufferSpec, BusSpec, ElectronicsSpec, ExtraDisconnectSpec, OverheadSpec,
+    QUEUE_DEPTH_MAX, QueueSpec, ReadAhead, SEGMENTS_MAX, WriteCache, WriteStartSpec,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::SimDuration;
@@ -28,13 +28,6 @@ const LEFTOVERS: &[Leftover] = &[
     off("Stop prefetch in sector", "reading ahead stops between sectors"),
     off("Disconnect write if seek", "a write lets go of the bus when its data are across"),
     off("Data preparation overhead", NO_TIME),
-    off("Extra write disconnect", "writes let go of the bus once"),
-    off("Extradisc command overhead", NO_TIME),
-    off("Extradisc disconnect overhead", NO_TIME),
-    off("Extradisc inter-disconnect delay", NO_TIME),
-    off("Extradisc 2nd disconnect overhead", NO_TIME),
-    off("Extradisc seek delta", NO_TIME),
-    off("Minimum seek delay", NO_TIME),
     Leftover {
         key: "Immed transfer partial hit",
         off: Some(1),
@@ -87,6 +80,7 @@ pub(crate) fn add(
         bus: Some(bus(&mut fields, hosts, scale, report)?),
         buffer: buffer(&mut fields, report)?,
         queue: queue(&mut fields, report)?,
+        write_start: write_start(&mut fields, scale, report)?,
         ..ElectronicsSpec::default()
     };
     fields.finish(LEFTOVERS, report);
@@ -171,6 +165,40 @@ fn overheads(
         read_completion: fields.time("Read completion overhead", scale, report)?,
         write_completion: fields.time("Write completion overhead", scale, report)?,
     })
+}
+
+/// Beginning of writes that do not follow on the write before: the least seek, and the disconnect before their
+/// data.
+fn write_start(
+    fields: &mut Fields<'_>,
+    scale: Decimal,
+    report: &mut Report,
+) -> Result<Option<WriteStartSpec>, ImportError> {
+    const TIMES: [&str; 5] = [
+        "Extradisc command overhead",
+        "Extradisc seek delta",
+        "Extradisc disconnect overhead",
+        "Extradisc inter-disconnect delay",
+        "Extradisc 2nd disconnect overhead",
+    ];
+    let is_twice = fields.flag("Extra write disconnect", report)?;
+    let mut times = [SimDuration::ZERO; 5];
+    for (time, key) in times.iter_mut().zip(TIMES) {
+        *time = fields.time(key, scale, report)?;
+        if !is_twice && *time > SimDuration::ZERO {
+            report.lost(fields.need(key)?, "without effect: `Extra write disconnect` is 0");
+        }
+    }
+    let [command, seek_delta, disconnect, between, second] = times;
+    // As after one disconnect, the movement begins when the bus is let go.
+    let movement_after = command + seek_delta + second;
+    let data_after = (command + disconnect + between).max(movement_after);
+    let extra = ExtraDisconnectSpec { movement_after, data_after };
+    let start = WriteStartSpec {
+        seek_at_least: fields.time("Minimum seek delay", Decimal::ONE, report)?,
+        extra_disconnect: is_twice.then_some(extra),
+    };
+    Ok((start != WriteStartSpec::default()).then_some(start))
 }
 
 /// Times of a block on the buses of the files, the longest of each kind: a block crosses all of them at once.

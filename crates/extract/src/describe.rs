@@ -18,6 +18,7 @@ use super::host::Host;
 use super::layout;
 use super::passages::TimingSpread;
 use super::sectors;
+use super::surfaces::Surfaces;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
 
 /// Standard deviations of an answer within which blocks are where they are thought to be.
@@ -74,7 +75,7 @@ pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
     let last = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
     let answers = Answers::of(found);
     let overhead = duration(found.overhead_ns - answers.before_host_ns());
-    DriveSpec {
+    let mut spec = DriveSpec {
         name: options.name.clone(),
         model: "extracted by timing".into(),
         year: None,
@@ -111,7 +112,11 @@ pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
         advertised: Advertised::default(),
         held_out: Vec::new(),
         sources: BTreeMap::new(),
+    };
+    if let Some(surfaces) = &found.surfaces {
+        surfaces.put_into(&mut spec, answered_after(found));
     }
+    spec
 }
 
 fn curve(seeks: &[(u32, u64)], less_ns: f64) -> CurveSpec {
@@ -283,6 +288,9 @@ fn mechanics(
     push("rotation_period", period, Measured, how);
     let zone = &found.zones[0];
     let (confidence, how) = match zone.surfaces() {
+        _ if found.surfaces.is_some() => {
+            (Measured, "after how many runs of tracks densities come again")
+        }
         _ if zone.in_bands.is_some() => {
             (Measured, "after how many runs of tracks movements go on to other cylinders")
         }
@@ -292,9 +300,12 @@ fn mechanics(
         }
         _ => (Measured, "the pattern in which skews repeat, exact"),
     };
-    push("surfaces", zone.surfaces().to_string(), confidence, how.into());
-    let cylinders = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
-    push("cylinders", cylinders.to_string(), Measured, "tracks over heads, exact".into());
+    push("surfaces", spec.surfaces.to_string(), confidence, how.into());
+    push("cylinders", spec.cylinders.to_string(), Measured, "tracks over heads, exact".into());
+    if !spec.surface_offsets.is_empty() {
+        let how = "the middle of the tracks that a movement from the first surface reaches in the same time";
+        push("surface_offsets", format!("{:?}", spec.surface_offsets), Approximate, how.into());
+    }
     let error = us(found.seek_error_ns);
     let how = format!(
         "the least lag of a read on the track where the head is, what an answer takes included, \
@@ -329,6 +340,14 @@ fn mapping(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String
     };
     let how = "from which tracks of two cylinders are next to each other, exact";
     push("mapping", format!("{mapping:?}"), Measured, how.into());
+    if let Some(surfaces) = &found.surfaces {
+        let how = "from which end of a band on the second surface is nearer to the first, exact";
+        let (sure, how) = match surfaces.cylinders_turn {
+            Some(_) => (Measured, how),
+            None => (Unobservable, "the direction of surfaces makes no difference to any time"),
+        };
+        return push("mapping.cylinder_order", String::from(order(surfaces)), sure, how.into());
+    }
     if let Mapping::Band { surface_order, .. } = mapping {
         let turn = found.zones[0].in_bands.and_then(|bands| bands.surfaces_turn);
         let (sure, how) = match turn {
@@ -336,6 +355,13 @@ fn mapping(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String
             None => (Unobservable, hidden),
         };
         push("mapping.surface_order", format!("{surface_order:?}"), sure, how.into());
+    }
+}
+
+fn order(surfaces: &Surfaces) -> &'static str {
+    match surfaces.cylinders_turn {
+        Some(true) => "Serpentine",
+        _ => "Forward",
     }
 }
 

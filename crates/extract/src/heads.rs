@@ -164,18 +164,17 @@ pub(super) fn seek_lag_ns(
     timer: &mut Timer<'_, '_>,
     mapping: Option<Mapping>,
     distance: u64,
-) -> Result<f64, ExtractError> {
+) -> Result<Option<f64>, ExtractError> {
     let cylinders = timer.cylinders();
     let mapping = mapping.unwrap_or_default();
     let (zones, heads) = (timer.zones, timer.zones[0].surfaces());
-    let lag = timer.least_lag_ns(|host| {
+    timer.least_lag_ns(|host| {
         let (near, order) = (host.below(cylinders - distance), host.below(heads));
         let far = near + distance;
         let turned = head(zones, mapping, near, 0) != head(zones, mapping, far, 0);
         let other = if turned { heads - 1 - order } else { order };
         if host.below(2) == 0 { (near, order, far, other) } else { (far, order, near, other) }
-    })?;
-    lag.ok_or_else(|| no_time(&format!("a seek of {distance} cylinders")))
+    })
 }
 
 /// The least lag of a change of heads; None on a drive with one.

@@ -7,6 +7,7 @@
 
 use freewheel_model::drive::spec::{DriveSpec, HeldOut};
 use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat, WriteCache};
+use freewheel_model::sched::CommandMark;
 use freewheel_model::stats::demerit;
 use freewheel_sim::black_box::{
     BadBlocks, Behaviour, BlackBox, Command, EmulatedDrive, VirtualDrive,
@@ -297,7 +298,8 @@ fn serve(drive: &mut dyn BlackBox, period: SimDuration, id: u64, request: &Reque
     drive.sleep_until(soonest + SimDuration::from_ns(wait.round() as u64));
     let sent = drive.now();
     let Request { op, block, blocks, .. } = *request;
-    drive.submit(Command { id, op, start: Lbn::new(block), blocks, fua: false });
+    let (start, mark) = (Lbn::new(block), CommandMark::None);
+    drive.submit(Command { id, op, start, blocks, fua: false, mark });
     let answer = drive.next_answer(SimTime::MAX).ok()??;
     Some((answer.at - sent).ns() as f64)
 }
@@ -322,7 +324,8 @@ mod tests {
             drive.sleep_until(drive.now() + gap);
             let sent = drive.now();
             let (block, blocks) = (prng.below(all - 64), 1 + prng.below(64) as u32);
-            drive.submit(Command { id, op: Op::Read, start: Lbn::new(block), blocks, fua: false });
+            let (op, start, mark) = (Op::Read, Lbn::new(block), CommandMark::None);
+            drive.submit(Command { id, op, start, blocks, fua: false, mark });
             let took = drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent;
             let angle = fold(sent.ns() as f64 / spec.rotation_period.ns() as f64);
             Request { kind: Kind::Longer, op: Op::Read, block, blocks, gap, angle, took }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use freewheel_model::sched::CommandMark;
 use freewheel_sim::black_box::{Answer, BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -273,7 +274,8 @@ impl<'a> Host<'a> {
 
     fn answer(&mut self, op: Op, block: u64, blocks: u32) -> Result<Answer, ExtractError> {
         let id = self.commands;
-        self.drive.submit(Command { id, op, start: Lbn::new(block), blocks, fua: false });
+        let (start, mark) = (Lbn::new(block), CommandMark::None);
+        self.drive.submit(Command { id, op, start, blocks, fua: false, mark });
         let until = self.drive.now() + ANSWER_WITHIN;
         let answer = self.drive.next_answer(until)?.ok_or(ExtractError::NoAnswer { block })?;
         Ok(answer)

@@ -42,16 +42,21 @@ mod journal;
 mod layout;
 mod limits;
 mod map;
+mod merge;
 mod passages;
 mod progress;
 mod refine;
 mod runs;
 mod sectors;
 mod seeks;
+mod surface_layout;
+mod surfaces;
 mod track_map;
+mod track_table;
 mod tracks;
 pub mod validate;
 mod verify;
+mod ways;
 mod writes;
 mod zones;
 
@@ -72,12 +77,17 @@ use clock::Clock;
 use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
+pub use merge::{MergedValue, TrackMerge};
 use passages::TimingSpread;
 pub use progress::{ExtractProgress, ExtractStep};
 use sectors::InSectors;
 use seeks::{Timer, distances};
+use surface_layout::SurfaceLayout;
+use surfaces::Surfaces;
 pub use track_map::{TrackMap, TrackStretch, track_map};
+pub use track_table::TrackTableError;
 use verify::Verified;
+use ways::Ways;
 use writes::WriteTimes;
 use zones::Surveyor;
 
@@ -219,6 +229,17 @@ pub enum ExtractError {
 }
 
 impl ExtractError {
+    /// True if the tracks make no zones of heads or bands.
+    fn is_of_another_layout(&self) -> bool {
+        matches!(
+            self,
+            Self::NoTrack { .. }
+                | Self::NoPattern { .. }
+                | Self::Bands { .. }
+                | Self::NarrowerBand { .. }
+        )
+    }
+
     /// True if the journal is worth continuing: its measurements are sound. After others the same answers
     /// lead to the same error.
     pub fn leaves_it_open(&self) -> bool {
@@ -362,7 +383,10 @@ struct Found {
     /// None after a minute only.
     wander: Option<TimingSpread>,
     jitter_ns: f64,
+    /// Stretches of tracks where surfaces differ.
     zones: Vec<ZoneMap>,
+    /// Surfaces that differ.
+    surfaces: Option<Surfaces>,
     /// None when the order of heads shows in no time.
     mapping: Option<Mapping>,
     overhead_ns: f64,
@@ -413,15 +437,22 @@ fn extract_blocks(
         true => writes::reach_the_media(&mut host, &mut clock)?,
         false => 0.0,
     };
-    let zones = survey(&mut host, &mut clock)?;
-    let zones = heads::regroup(&mut host, &mut clock, zones)?;
+    let (zones, layout) = tracks(&mut host, &mut clock)?;
     host.begin("bus", 1);
     let bus = bus::measure(&mut host, &mut clock, &zones, buffer)?;
     let mut timer = Timer::of_reads(&mut host, &mut clock, &zones);
     timer.write_late_ns = write_late_ns;
-    let times = movements(&mut timer)?;
+    let surfaces = layout.map(|layout| Surfaces::find(&mut timer, layout)).transpose()?;
+    let ways = match &surfaces {
+        Some(surfaces) => Ways::Surfaces(surfaces),
+        None => {
+            timer.host.begin("order of heads", 1);
+            Ways::Heads(heads::mapping(&mut timer)?)
+        }
+    };
+    let times = movements_of(&mut timer, ways, "seeks")?;
     let writes = match options.writes {
-        true => Some(writes::measure(&mut timer, &times)?),
+        true => Some(writes::measure(&mut timer, &times, ways)?),
         false => None,
     };
     clock.settle(&mut host)?;
@@ -434,6 +465,7 @@ fn extract_blocks(
         wander: clock.wander(),
         jitter_ns: clock.jitter_ns(),
         zones,
+        surfaces,
         mapping: times.mapping,
         overhead_ns: times.at_rest_ns,
         head_switch_ns: times.head_switch_ns(),
@@ -452,6 +484,21 @@ fn extract_blocks(
     let found = describe::describe(&found, options, &host, &for_fit, &batches);
     host.end();
     Ok(found)
+}
+
+/// All tracks: zones of heads or bands, or where there are none stretches and surfaces that differ.
+fn tracks(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+) -> Result<(Vec<ZoneMap>, Option<SurfaceLayout>), ExtractError> {
+    let zones = survey(host, clock).and_then(|zones| heads::regroup(host, clock, zones));
+    let error = match zones {
+        Err(error) if error.is_of_another_layout() => error,
+        zones => return Ok((zones?, None)),
+    };
+    let stretches = track_map::stretches(host, clock)?;
+    let layout = SurfaceLayout::of(&stretches).ok_or(error)?;
+    Ok((surfaces::zones_of_stretches(&stretches, &layout), Some(layout)))
 }
 
 /// All zones, one after the other.
@@ -511,24 +558,18 @@ impl Movements {
 /// Times of one movement that say how much one may be off.
 const REPEATS: usize = 8;
 
-fn movements(timer: &mut Timer<'_, '_>) -> Result<Movements, ExtractError> {
-    timer.host.begin("order of heads", 1);
-    let mapping = heads::mapping(timer)?;
-    movements_of(timer, mapping, "seeks")
-}
-
 /// Times all movements, as the timer is set.
 fn movements_of(
     timer: &mut Timer<'_, '_>,
-    mapping: Option<Mapping>,
+    ways: Ways<'_>,
     step: &'static str,
 ) -> Result<Movements, ExtractError> {
-    let all = distances(timer.cylinders());
+    let all = distances(ways.cylinders(timer));
     // Behind them come a command without movement and a change of heads.
     timer.host.begin(step, (all.len() + REPEATS + 2) as u64);
     let mut timed = 0;
     let mut lag_ns = |timer: &mut Timer<'_, '_>, distance| {
-        let lag = heads::seek_lag_ns(timer, mapping, distance)?;
+        let lag = ways.seek_lag_ns(timer, distance)?;
         timed += 1;
         timer.host.reached(timed);
         Ok::<f64, ExtractError>(lag)
@@ -544,11 +585,13 @@ fn movements_of(
         again.push(lag_ns(timer, distance)?);
     }
     let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
-    let at_rest = timer.least_lag_at_rest_ns(timer.to, distance, lag)?;
+    let zones = timer.zones;
+    let pair = |host: &mut Host<'_>| ways.pair(zones, host, distance);
+    let at_rest = timer.least_lag_at_rest_ns(timer.to, lag, pair)?;
     Ok(Movements {
-        mapping,
+        mapping: ways.mapping(),
         at_rest_ns: at_rest.ok_or_else(|| no_time("a command without movement"))?,
-        switch_lag_ns: heads::switch_lag_ns(timer)?,
+        switch_lag_ns: ways.switch_lag_ns(timer)?,
         lags,
         error_ns: most - least + seeks::RESOLUTION_NS,
     })

@@ -70,6 +70,11 @@ pub(super) fn zone_of(zones: &[ZoneMap], cylinder: u64) -> usize {
     zones.partition_point(|zone| zone.first_cylinder <= cylinder) - 1
 }
 
+/// Cylinders of a drive that hold data.
+pub(super) fn cylinders(zones: &[ZoneMap]) -> u64 {
+    zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders())
+}
+
 impl ZoneMap {
     /// The runs and the places of one, if its spares are its own.
     pub fn spared(&self) -> Option<(&Runs, u64)> {

@@ -1,7 +1,7 @@
 //! Drives whose sectors hold several blocks: they are asked for whole sectors, which all that is measured
 //! takes for blocks; results are in blocks again.
 
-use freewheel_model::drive::spec::{DriveSpec, Turn, ZoneSpec};
+use freewheel_model::drive::spec::{DriveSpec, Hole, Turn, ZoneSpec};
 use freewheel_model::electronics::spec::{BufferSpec, BusSpec, ElectronicsSpec, SectorFormat};
 use freewheel_sim::black_box::{Answer, BlackBox, Command, DriveGone};
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
@@ -99,6 +99,12 @@ fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
         }
         _ => skew,
     };
+    let in_blocks = |counts: &[u32]| counts.iter().map(|count| count * sector).collect();
+    let hole = |hole: &Hole| Hole {
+        first_block: hole.first_block * sector,
+        blocks: hole.blocks.map(|blocks| blocks * sector),
+        ..*hole
+    };
     ZoneSpec {
         blocks_per_track: zone.blocks_per_track * sector,
         first_block: super::layout::turn(zone.first_block.angle().turns() + sooner),
@@ -108,6 +114,8 @@ fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
         band_skews: zone.band_skews.iter().map(|&turn| skew(turn)).collect(),
         spares: zone.spares * by,
         slips: zone.slips.iter().flat_map(|slip| slip * by..(slip + 1) * by).collect(),
+        surface_blocks_per_track: in_blocks(&zone.surface_blocks_per_track),
+        holes: zone.holes.iter().map(hole).collect(),
         ..zone.clone()
     }
 }

@@ -8,7 +8,7 @@
 
 use super::clock::{Clock, fold};
 use super::host::Host;
-use super::map::{ZoneMap, zone_of};
+use super::map::{ZoneMap, cylinders, zone_of};
 use super::{ExtractError, readable};
 use freewheel_units::{Op, SimDuration, SimTime};
 
@@ -70,7 +70,7 @@ impl<'s, 'h> Timer<'s, 'h> {
 impl Timer<'_, '_> {
     /// Cylinders of the drive that hold data.
     pub fn cylinders(&self) -> u64 {
-        self.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders())
+        cylinders(self.zones)
     }
 
     /// A block of a track at about this part of it; None on a track without data.
@@ -170,15 +170,7 @@ impl Timer<'_, '_> {
         &mut self,
         mut pair: impl FnMut(&mut Host<'_>) -> [Track; 2],
     ) -> Result<Option<f64>, ExtractError> {
-        let mut trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
-            for _ in 0..TRIALS_MAX {
-                let [from, to] = pair(timer.host);
-                if let Some(Some(turns)) = readable(timer.trial(from, to, lag))? {
-                    return Ok(Some(turns));
-                }
-            }
-            Ok(None)
-        };
+        let mut trial = |timer: &mut Self, lag: f64| timer.turns_late(&mut pair, lag);
         let mut found = None;
         for _ in 0..BISECTIONS_MAX {
             let mut turns = Vec::new();
@@ -198,6 +190,32 @@ impl Timer<'_, '_> {
             }
         }
         Ok(found)
+    }
+
+    /// True if the second of two tracks is reached with this lag; None if no trial says anything.
+    pub fn is_reached_with(
+        &mut self,
+        lag: f64,
+        tracks: [Track; 2],
+    ) -> Result<Option<bool>, ExtractError> {
+        self.is_in_time(lag, &mut |timer: &mut Self, lag: f64| {
+            timer.turns_late(&mut |_| tracks, lag)
+        })
+    }
+
+    /// Turns by which a movement is late with a lag.
+    fn turns_late(
+        &mut self,
+        pair: &mut impl FnMut(&mut Host<'_>) -> [Track; 2],
+        lag: f64,
+    ) -> Result<Option<u64>, ExtractError> {
+        for _ in 0..TRIALS_MAX {
+            let [from, to] = pair(self.host);
+            if let Some(Some(turns)) = readable(self.trial(from, to, lag))? {
+                return Ok(Some(turns));
+            }
+        }
+        Ok(None)
     }
 
     /// The lag between two at which half of the trials are in time.
@@ -255,13 +273,14 @@ impl Timer<'_, '_> {
     pub fn least_lag_at_rest_ns(
         &mut self,
         op: Op,
-        distance: u64,
         known_lag_ns: f64,
+        mut pair: impl FnMut(&mut Host<'_>) -> [Track; 2],
     ) -> Result<Option<f64>, ExtractError> {
         let period = self.clock.period_ns();
         let mut trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
             for _ in 0..TRIALS_MAX {
-                let once = timer.trial_at_rest(op, distance, known_lag_ns + MARGIN_NS, lag);
+                let tracks = pair(timer.host);
+                let once = timer.trial_at_rest(op, tracks, known_lag_ns + MARGIN_NS, lag);
                 if let Some(Some(turns)) = readable(once)? {
                     return Ok(Some(turns));
                 }
@@ -282,12 +301,10 @@ impl Timer<'_, '_> {
     fn trial_at_rest(
         &mut self,
         op: Op,
-        distance: u64,
+        [from, to]: [Track; 2],
         known_lag_ns: f64,
         lag_ns: f64,
     ) -> Result<Option<u64>, ExtractError> {
-        let far = self.host.below(self.cylinders() - distance);
-        let [from, to] = [far, far + distance].map(|cylinder| track(self.zones, cylinder, 0));
         let blocks = (self.block(to, 0.12), self.block(to, 0.62), self.block(from, 0.4));
         let ends = (self.block(to, 0.0), self.block(to, 0.999));
         let ((Some(timed), Some(middle), Some(begin)), (Some(first), Some(last))) = (blocks, ends)
@@ -312,7 +329,7 @@ impl Timer<'_, '_> {
 }
 
 /// The track of a cylinder that comes `order`-th there.
-fn track(zones: &[ZoneMap], cylinder: u64, order: u64) -> Track {
+pub(super) fn track(zones: &[ZoneMap], cylinder: u64, order: u64) -> Track {
     let zone = zone_of(zones, cylinder);
     let map = &zones[zone];
     Track { zone, track: map.track_at(cylinder - map.first_cylinder, order) }

@@ -47,6 +47,8 @@ pub struct TrackStretch {
     pub start_turns: f64,
     /// From the start of a track to that of the next, in turns; of a single track the way to the next stretch.
     pub skew_turns: f64,
+    /// True for the end of a track, behind a hole, whose beginning is the stretch before.
+    pub ends_track: bool,
 }
 
 /// All tracks of a drive.
@@ -85,14 +87,15 @@ impl TrackStretch {
 impl TrackMap {
     /// First block of each track, ascending.
     pub fn track_firsts(&self) -> impl Iterator<Item = u64> {
-        self.stretches.iter().flat_map(|stretch| {
+        self.stretches.iter().filter(|stretch| !stretch.ends_track).flat_map(|stretch| {
             (0..stretch.tracks).map(|track| stretch.first_block + track * stretch.blocks_per_track)
         })
     }
 
     /// Number of tracks.
     pub fn tracks(&self) -> u64 {
-        self.stretches.iter().map(|stretch| stretch.tracks).sum()
+        let whole = self.stretches.iter().filter(|stretch| !stretch.ends_track);
+        whole.map(|stretch| stretch.tracks).sum()
     }
 }
 
@@ -129,6 +132,21 @@ fn survey(
     let buffer = buffer::measure(&mut host)?;
     host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
     let mut clock = Clock::find(&mut host)?;
+    let stretches = stretches(&mut host, &mut clock)?;
+    Ok(TrackMap {
+        blocks: host.blocks(),
+        rotation_ns: clock.period_ns(),
+        stretches,
+        commands: host.commands(),
+        drive_ns: host.now().ns(),
+    })
+}
+
+/// All stretches of a drive, one after the other.
+pub(super) fn stretches(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+) -> Result<Vec<TrackStretch>, ExtractError> {
     let blocks = host.blocks();
     host.begin("tracks", blocks);
     let mut stretches: Vec<TrackStretch> = Vec::new();
@@ -136,7 +154,7 @@ fn survey(
     while next < blocks {
         host.reached(next);
         let number = stretches.len() + 1;
-        let mut surveyor = Surveyor { host: &mut host, clock: &mut clock, number };
+        let mut surveyor = Surveyor { host: &mut *host, clock: &mut *clock, number };
         surveyor.goes_on_with("stretch");
         let before = expected(&stretches);
         let found = match before {
@@ -151,14 +169,12 @@ fn survey(
         stretches.push(stretch);
     }
     host.end();
-    let allowed = Surveyor { host: &mut host, clock: &mut clock, number: 0 }.allowed();
-    Ok(TrackMap {
-        blocks,
-        rotation_ns: clock.period_ns(),
-        stretches: joined(stretches, allowed),
-        commands: host.commands(),
-        drive_ns: host.now().ns(),
-    })
+    let mut surveyor = Surveyor { host, clock, number: 0 };
+    let ends = mark_ends(&mut stretches, surveyor.allowed());
+    for (index, per_track) in ends {
+        surveyor.find_hole(&mut stretches, index, per_track)?;
+    }
+    Ok(stretches)
 }
 
 /// Most blocks of a track that was found.
@@ -166,23 +182,33 @@ fn longest(stretches: &[TrackStretch]) -> u64 {
     stretches.iter().map(|stretch| stretch.blocks_per_track).max().unwrap_or(0)
 }
 
-/// Makes one track of the two parts on either side of a hole: the second lies where the track, as long as its
-/// neighbours, has it.
-fn joined(stretches: Vec<TrackStretch>, allowed: f64) -> Vec<TrackStretch> {
-    let mut joined: Vec<TrackStretch> = Vec::with_capacity(stretches.len());
-    for (index, &part) in stretches.iter().enumerate() {
-        let neighbours = [index.checked_sub(2), Some(index + 1)];
-        let whole = neighbours.into_iter().flatten().filter_map(|at| stretches.get(at));
-        let lengths = whole.filter(|whole| whole.tracks > 1).map(|whole| whole.blocks_per_track);
-        match joined.last_mut().filter(|before| before.tracks == 1 && part.tracks == 1) {
-            Some(before) if lengths.into_iter().any(|all| is_rest(before, &part, all, allowed)) => {
-                before.blocks_per_track += part.blocks_per_track;
-                before.skew_turns = fold(part.start_turns + part.skew_turns - before.start_turns);
-            }
-            _ => joined.push(part),
-        }
+/// Marks the ends of tracks behind holes: each lies where the track, as long as its neighbours, has it. The
+/// result are those, and the sectors of their tracks.
+fn mark_ends(stretches: &mut [TrackStretch], allowed: f64) -> Vec<(usize, u64)> {
+    let mut ends = Vec::new();
+    // The track of the stretch before, as far as it is known.
+    let mut begun: Option<TrackStretch> = None;
+    for index in 0..stretches.len() {
+        let part = stretches[index];
+        let is_whole = |stretch: &&TrackStretch| stretch.tracks > 1;
+        let neighbours = [
+            stretches[..index].iter().rev().find(is_whole),
+            stretches[index..].iter().find(is_whole),
+        ];
+        let lengths = neighbours.map(|whole| whole.map(|whole| whole.blocks_per_track));
+        let before = begun.filter(|before| before.tracks == 1 && part.tracks == 1);
+        let per_track = before.and_then(|before| {
+            lengths.into_iter().flatten().find(|&all| is_rest(&before, &part, all, allowed))
+        });
+        stretches[index].ends_track = per_track.is_some();
+        ends.extend(per_track.map(|per_track| (index, per_track)));
+        let longer = per_track.and(before).map(|before| TrackStretch {
+            blocks_per_track: before.blocks_per_track + part.blocks_per_track,
+            ..before
+        });
+        begun = Some(longer.unwrap_or(part));
     }
-    joined
+    ends
 }
 
 /// True if `part` is the end of the track of `all` sectors that `before` is the beginning of.
@@ -252,6 +278,7 @@ impl Surveyor<'_, '_> {
             tracks: 1,
             start_turns,
             skew_turns,
+            ends_track: false,
         };
         if next >= blocks {
             return Ok(single(0.0));
@@ -263,6 +290,36 @@ impl Surveyor<'_, '_> {
         }
         self.extend_stretch(&mut found)?;
         Ok(found)
+    }
+
+    /// Finds the block behind a hole, in a track whose sectors are known: those before lie further on by the
+    /// hole than those behind.
+    fn find_hole(
+        &mut self,
+        stretches: &mut [TrackStretch],
+        end: usize,
+        per_track: u64,
+    ) -> Result<(), ExtractError> {
+        let [before, rest] = &mut stretches[end - 1..=end] else { return Ok(()) };
+        let sector = |blocks: u64| blocks as f64 / per_track as f64;
+        let hole = fold(rest.start_turns - before.start_turns - sector(before.blocks_per_track));
+        let (mut good, mut bad) = (before.first_block, rest.end());
+        while bad - good > 1 {
+            let middle = u64::midpoint(good, bad);
+            let due = before.start_turns + sector(middle - before.first_block);
+            if signed(self.angle(middle)? - due).abs() < hole / 2.0 {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        let rest_end = rest.end();
+        if bad < rest_end {
+            before.blocks_per_track = bad - before.first_block;
+            (rest.first_block, rest.blocks_per_track) = (bad, rest_end - bad);
+            rest.start_turns = self.angle_of_first(bad)?;
+        }
+        Ok(())
     }
 
     /// True if the second track is longer than the first: the first was the end of one.

@@ -4,9 +4,9 @@
 use freewheel_units::Op;
 
 use super::clock::{Clock, agreeing, fold, mean_angle, signed};
-use super::heads::seek_lag_ns;
 use super::host::Host;
 use super::seeks::Timer;
+use super::ways::Ways;
 use super::{ExtractError, Movements, movements_of, no_time, readable};
 
 /// Differences of writes to reads.
@@ -73,13 +73,16 @@ struct Changes {
 pub(super) fn measure(
     timer: &mut Timer<'_, '_>,
     reads: &Movements,
+    ways: Ways<'_>,
 ) -> Result<WriteTimes, ExtractError> {
     timer.host.begin("changes to writes", 1);
     let (distance, lag) = reads.known();
-    let at_rest = timer.least_lag_at_rest_ns(Op::Write, distance, lag)?;
+    let zones = timer.zones;
+    let pair = |host: &mut Host<'_>| ways.pair(zones, host, distance);
+    let at_rest = timer.least_lag_at_rest_ns(Op::Write, lag, pair)?;
     let movement = |timer: &mut Timer<'_, '_>, from, to| {
         (timer.from, timer.to) = (from, to);
-        seek_lag_ns(timer, reads.mapping, distance)
+        ways.seek_lag_ns(timer, distance)
     };
     let changes = Changes {
         write_after_read_ns: movement(timer, Op::Read, Op::Write)?,
@@ -87,7 +90,7 @@ pub(super) fn measure(
         write_after_read_at_rest_ns: at_rest.ok_or_else(|| no_time("a write after a read"))?,
     };
     (timer.from, timer.to) = (Op::Write, Op::Write);
-    let writes = movements_of(timer, reads.mapping, "seeks before writes")?;
+    let writes = movements_of(timer, ways, "seeks before writes")?;
     let late_ns = timer.write_late_ns;
     Ok(WriteTimes { late_ns, ..differences(reads, &writes, &changes) })
 }

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use freewheel_extract::validate::{GapReading, Validation, fit, validate};
+use freewheel_extract::validate::{AngleFit, GapReading, Validation, fit, validate};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_testkit::data;
 
@@ -52,7 +52,7 @@ fn imported(name: &str, others: [&str; 2]) -> (tempfile::NamedTempFile, TraceWor
 #[test]
 fn drives_on_a_slow_bus_are_as_near_as_those_on_a_fast_one() {
     for (name, others, found_ms) in [
-        ("hp_c2247a", ["hp_c2247a_validate.model", ""], 0.234),
+        ("hp_c2247a", ["hp_c2247a_validate.model", ""], 0.232),
         ("hp_c2490a", ["hp_c2490a_validate.model", "hp_c2490a_validate.seek"], 0.284),
     ] {
         let (drive, trace) = imported(name, others);
@@ -117,5 +117,38 @@ fn measured_drives_keep_step_over_the_gaps_when_a_gap_precedes_its_request() {
         // Beyond the track that was visited last the phase is not known, and that is most visits.
         let ratio = v.per_request_error_sd_ms / v.phase.floor_sd_ms;
         assert!((0.95..1.15).contains(&ratio), "{drive}: {ratio}");
+    }
+}
+
+/// The trace of an Atlas 10K tells the angles of its zones, and then the responses of single requests.
+#[test]
+fn angles_of_four_drives_are_kept_where_the_half_that_judges_is_nearer() {
+    for (drive, file) in [
+        ("atlas10k", "atlas10k"),
+        ("cheetah9lp", "cheetah9LP"),
+        ("cheetah4lp", "cheetah4LP"),
+        ("ultrastar9es", "ibm18es"),
+    ] {
+        let file = data::file(&format!("validate/{file}.trace.zst"));
+        let trace = TraceWorkload { file, ..TraceWorkload::default() };
+        let found = fit(drive, &trace, None).unwrap();
+        for angle in &found.angles {
+            let AngleFit { key, pairs, resultant_lengths, judged_sd_ms, kept, .. } = angle;
+            println!(
+                "{drive}: {key} of {} values, {pairs} pairs, R {:.3} to {:.3}, request by request \
+                 {:.3} to {:.3} ms, kept: {kept}",
+                angle.changes.len(),
+                resultant_lengths[0],
+                resultant_lengths[1],
+                judged_sd_ms[0],
+                judged_sd_ms[1]
+            );
+            assert_eq!(*kept, judged_sd_ms[1] < judged_sd_ms[0], "{drive}");
+        }
+        if drive == "atlas10k" {
+            let zones = found.angles.iter().find(|angle| angle.key == "zones").unwrap();
+            assert!(zones.kept && zones.resultant_lengths[1] > 0.7, "{zones:?}");
+            assert!(zones.judged_sd_ms[1] < 0.8 * zones.judged_sd_ms[0], "{zones:?}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use freewheel_live::backup::{BackupError, ManifestError, UnexpectedField};
 use freewheel_live::black_box::RealDriveError;
 use freewheel_live::control::{ControlError, ControlServerError};
 use freewheel_live::emulate::EmulateError;
-use freewheel_live::extents::{Ext4Error, ExtentListError, FilesError};
+use freewheel_live::extents::{ExtentListError, FileSystemError, FilesError};
 use freewheel_live::nbd::{ListenError, TlsError};
 use freewheel_live::serve::backend::{ExportError, OpenError};
 use freewheel_live::serve::{FinishError, ServeError};
@@ -243,7 +243,7 @@ errors! {
     EmulateError => emulate,
     EmulatedDriveError => |_| ErrorKind::Other,
     ExportError => export,
-    Ext4Error => |_| ErrorKind::Other,
+    FileSystemError => |_| ErrorKind::Other,
     ExtentListError => |_| ErrorKind::Other,
     ExtractError => extract,
     FilesError => |_| ErrorKind::Other,

@@ -77,7 +77,7 @@ pub fn fit_drive(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<D
     Ok(freewheel_study::fit_drive(options, progress)?)
 }
 
-/// Studies a trace on a drive: each scheduling policy, and a scrub in the rotational gaps.
+/// Studies a trace on a drive: each scheduling policy, what would help, and a scrub in the rotational gaps.
 ///
 /// ```
 /// use freewheel::experiments::TraceWorkload;

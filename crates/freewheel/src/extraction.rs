@@ -14,7 +14,7 @@ pub use freewheel_extract::validate::{
     is_rates,
 };
 pub use freewheel_extract::{
-    ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackStretch,
+    ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackMerge,
 };
 pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::{tracks_html, validation_html};

@@ -5,7 +5,7 @@
 //! (`tests/fuzz_checks/live.rs`).
 //! Non-goals: the extents of clean input; tests of the crate check them.
 
-use freewheel_live::extents::{Allocated, ByteRange, Ext4Error, Extents, Parts};
+use freewheel_live::extents::{Allocated, ByteRange, Extents, FileSystemError, Parts};
 
 /// Size of the drive.
 const DRIVE_BYTES: u64 = 8 << 20;
@@ -25,7 +25,7 @@ pub fn check_list(bytes: &[u8]) {
 /// Reads `bytes`, with zeros behind them, as a file system from its superblock on, and checks what must
 /// hold. Panics otherwise.
 pub fn check_file_system(bytes: &[u8]) {
-    let read = |extents: &Extents| -> Result<Parts, Ext4Error> {
+    let read = |extents: &Extents| -> Result<Parts, FileSystemError> {
         check_extents(extents);
         let mut parts = Parts::default();
         for range in extents.ranges() {

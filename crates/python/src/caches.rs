@@ -56,7 +56,8 @@ fn share_of(name: &str, share: f64) -> PyResult<Share> {
     })
 }
 
-/// Works out what caches of each policy and size would do for a trace.
+/// Works out what caches of each policy and size would do for a trace, with a drive behind them where the trace's
+/// times permit that.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, drive=None, policies=None, sizes=None, sample=None, warm_up=None, responses="best",

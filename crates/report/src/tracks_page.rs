@@ -113,6 +113,7 @@ mod tests {
             tracks,
             start_turns: 0.0,
             skew_turns: 0.25,
+            ends_track: false,
         };
         let stretches = vec![stretch(0, 100, 4), stretch(400, 80, 10_000)];
         TrackMap { blocks: 800_400, rotation_ns: 8e6, stretches, commands: 1, drive_ns: 1 }

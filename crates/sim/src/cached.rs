@@ -155,6 +155,8 @@ pub struct CachedDevice<D> {
     service: ServiceTimes,
     /// Something has changed since the device was last offered work.
     must_pick: bool,
+    /// Mark of the request that is arriving: the disk requests that it waits for have it, too.
+    mark: CommandMark,
     now: SimTime,
 }
 
@@ -178,6 +180,7 @@ impl<D: Device> CachedDevice<D> {
             last: None,
             service: ServiceTimes::default(),
             must_pick: false,
+            mark: CommandMark::None,
             now: SimTime::ZERO,
         }
     }
@@ -185,7 +188,16 @@ impl<D: Device> CachedDevice<D> {
     /// Answers requests and queues disk requests, as the cache says.
     fn collect(&mut self, served: Served) {
         let Self {
-            cache, answers, inner, clients, clients_requests, under_way, drive, now, ..
+            cache,
+            answers,
+            inner,
+            clients,
+            clients_requests,
+            under_way,
+            drive,
+            mark,
+            now,
+            ..
         } = self;
         cache.take_answered(|slot| {
             let ClientsRequest { sequence, arrival } = clients_requests.remove(slot as u32);
@@ -195,7 +207,9 @@ impl<D: Device> CachedDevice<D> {
             answers.push_back(Done { sequence, served, flush: false });
         });
         cache.take_issued(|request| {
-            let waiting = waiting(drive, &request, *now);
+            let is_awaited = matches!(request.purpose, Purpose::Fetch | Purpose::WriteThrough);
+            let mark = if is_awaited { *mark } else { CommandMark::None };
+            let waiting = Waiting { mark, ..waiting(drive, &request, *now) };
             inner.arrived(*now, &waiting, None);
             begin(under_way, request);
             clients.push(waiting);
@@ -499,7 +513,9 @@ impl<D: Device> Device for CachedDevice<D> {
             fua: waiting.fua,
         };
         self.cache.arrive(request, now);
+        self.mark = waiting.mark;
         self.collect(hit(now));
+        self.mark = CommandMark::None;
         self.must_pick = true;
     }
 

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_freeblock::{NoPlanner, Planner, PromotionId};
-use freewheel_host::{Account, Finished, PredictiveScheduler};
+use freewheel_host::{Account, Command, Finished, PredictiveScheduler};
 use freewheel_model::drive::{Position, Sectors};
 use freewheel_model::electronics::{Done, NextEvent, Served};
-use freewheel_model::sched::Waiting;
+use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 
 use crate::arm_executor::{FreeTime, foreground};
-use crate::black_box::{Command, EmulatedDrive, Reply};
+use crate::black_box::{self, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
 
 /// A black box with its scheduler. Requests go to the scheduler as they arrive; it decides when the
@@ -22,6 +22,8 @@ pub struct HostDevice<'p> {
     promotions: BTreeMap<u64, PromotionId>,
     /// Requests with FUA that are not done.
     forced: BTreeSet<u64>,
+    /// Marks of requests that are not done.
+    marks: BTreeMap<u64, CommandMark>,
     /// Flushes at the drive, by the number of their command.
     flushes: BTreeMap<u64, u64>,
     /// Set while commands have come back and none was sent since. The drive gets its next commands once
@@ -52,6 +54,7 @@ impl<'p> HostDevice<'p> {
             planner,
             promotions: BTreeMap::new(),
             forced: BTreeSet::new(),
+            marks: BTreeMap::new(),
             flushes: BTreeMap::new(),
             came_back: None,
             sectors,
@@ -95,7 +98,11 @@ impl<'p> HostDevice<'p> {
                 Some(part) => self.forced.contains(&part.sequence),
                 None => command.op == Op::Write,
             };
-            self.drive.submit(now, Command { id: command.id, op: command.op, start, blocks, fua });
+            // Free work has no mark: it goes when the scheduler says.
+            let mark = command.foreground.and_then(|part| self.marks.get(&part.sequence).copied());
+            let mark = mark.unwrap_or_default();
+            let Command { id, op, .. } = command;
+            self.drive.submit(now, black_box::Command { id, op, start, blocks, fua, mark });
         }
     }
 
@@ -130,6 +137,7 @@ impl<'p> HostDevice<'p> {
         let sequence = finished.done?.sequence;
         self.promotions.remove(&sequence);
         self.forced.remove(&sequence);
+        self.marks.remove(&sequence);
         Some(Done { sequence, served, flush: false })
     }
 }
@@ -162,6 +170,9 @@ impl Device for HostDevice<'_> {
         if waiting.fua {
             self.forced.insert(waiting.sequence);
         }
+        if waiting.mark != CommandMark::None {
+            self.marks.insert(waiting.sequence, waiting.mark);
+        }
         self.with_planner(|scheduler, planner| scheduler.arrived(request, None, now, planner));
         self.send(now);
     }
@@ -169,7 +180,9 @@ impl Device for HostDevice<'_> {
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
         let id = FLUSHES + sequence;
         self.flushes.insert(id, sequence);
-        let flush = Command { id, op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false };
+        let mark = CommandMark::None;
+        let (op, start) = (Op::Flush, Lbn::ZERO);
+        let flush = black_box::Command { id, op, start, blocks: 0, fua: false, mark };
         self.drive.submit(now, flush);
         true
     }

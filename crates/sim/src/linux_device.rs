@@ -13,8 +13,8 @@ use freewheel_freeblock::{Planner, PromotionId};
 use freewheel_model::cache::BlockRange;
 use freewheel_model::drive::{Drive, Position};
 use freewheel_model::electronics::{Done, NextEvent};
+use freewheel_model::sched::Waiting;
 use freewheel_model::sched::linux::{BlockLayer, IoRequest};
-use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{Blocks, Lbn, SimTime};
 
 use crate::device::{Device, Work};
@@ -50,12 +50,9 @@ impl<D: Device> LinuxDevice<D> {
         self.must_dispatch = false;
         while self.inner.has_room() {
             let Some(request) = self.layer.dispatch(self.now) else { break };
-            let IoRequest { op, start, blocks, fua, sequence, arrival, .. } = request;
+            let IoRequest { op, start, blocks, fua, sequence, arrival, mark, .. } = request;
             let target = self.drive.target(start, Blocks::new(blocks.into()), op);
-            self.inner.submit(
-                self.now,
-                &Waiting { target, arrival, sequence, fua, mark: CommandMark::None },
-            );
+            self.inner.submit(self.now, &Waiting { target, arrival, sequence, fua, mark });
         }
     }
 
@@ -94,9 +91,9 @@ impl<D: Device> Device for LinuxDevice<D> {
 
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         self.now = now;
-        let Waiting { target, arrival, sequence, fua, .. } = *waiting;
+        let Waiting { target, arrival, sequence, fua, mark } = *waiting;
         let (op, start, blocks) = (target.op, target.start, target.blocks);
-        let request = IoRequest { op, start, blocks, fua, sequence, arrival, queued: now };
+        let request = IoRequest { op, start, blocks, fua, sequence, arrival, queued: now, mark };
         self.layer.arrive(now, request);
         self.must_dispatch = true;
     }

@@ -32,6 +32,7 @@ pub fn any_electronics(prng: &mut Prng) -> ElectronicsSpec {
         overheads: prng.chance(0.5).then(|| any_overheads(prng)),
         bus: prng.chance(0.7).then(|| any_bus(prng)),
         read_write_switch: up_to_us(prng, 500),
+        write_start: None,
         queue: prng.chance(0.7).then(|| QueueSpec {
             depth: 1 + prng.below(8) as u32,
             scheduler: POLICIES[prng.below(POLICIES.len() as u64) as usize],

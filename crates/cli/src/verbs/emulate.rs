@@ -57,6 +57,10 @@ pub struct EmulateArgs {
     /// process is killed or gets SIGUSR1, which cuts all connections and serves again
     #[arg(long)]
     volatile_cache: bool,
+    /// A further export of the first drive, whose clients' commands have a mark for the drive's queue:
+    /// NAME=high-priority (NCQ priority), or NAME=limit:1 (Command Duration Limit of that number)
+    #[arg(long, value_name = "NAME=MARK")]
+    marked: Vec<String>,
     #[command(flatten)]
     behaviour: BehaviourArgs,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
@@ -127,7 +131,18 @@ impl EmulateArgs {
         // Now with all that it needs without clients.
         serving::check_resources()?.iter().for_each(|text| operator.say(text));
         let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
-        let server = self.listen.bind(emulated.iter().map(service).collect(), &operator)?;
+        let mut services: Vec<Arc<dyn Service>> = emulated.iter().map(service).collect();
+        for given in &self.marked {
+            let marked = emulated[0].emulation.marked(given)?;
+            let name = marked.export().name;
+            if services.iter().any(|other| other.export().name == name) {
+                return Err(Failure::wrong_use(format!(
+                    "--marked {given}: another export is named {name}: choose another name"
+                )));
+            }
+            services.push(marked);
+        }
+        let server = self.listen.bind(services, &operator)?;
         operator.announce(first_line(&emulated, &server), self.json)?;
         unused.0.clear();
         let served = match switch {

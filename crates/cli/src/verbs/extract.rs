@@ -43,6 +43,7 @@ Examples:
   freewheel extract 'nbd+unix:///?socket=/tmp/disk' -o my-drive.toml
   freewheel extract /dev/sdX -o my-drive.toml --resume
   freewheel extract /dev/sdX --tracks tracks.csv --page tracks.html
+  freewheel extract --merge first.csv second.csv --tracks model.csv
   freewheel drive show ./my-drive.toml
 
 TARGET is a block device, an NBD export, or a drive of this program in virtual time by its name or
@@ -53,14 +54,24 @@ pub struct ExtractArgs {
     /// Device to characterise: a block device or file, an NBD export by its URI, or
     /// emulated:NAME[?KEY=VALUE&...], where a key is an option of `freewheel emulate` from
     /// --queue-depth to --seed with _ for -, as emulated:tr96?seek_jitter=50us&bad=4096-4103
-    #[arg(value_name = "TARGET")]
-    target: Target,
+    #[arg(value_name = "TARGET", required_unless_present = "merge")]
+    target: Option<Target>,
     /// The drive file to write
     #[arg(short, long, value_name = "F.toml", required_unless_present = "tracks")]
     output: Option<PathBuf>,
-    /// Find the tracks alone, also of a drive whose surfaces differ in density, and write them to this table
+    /// Find the tracks alone and write them to this table
     #[arg(long, value_name = "F.csv", conflicts_with_all = ["output", "write", "name"])]
     tracks: Option<PathBuf>,
+    /// Instead of a target: tables that --tracks wrote of several samples of the same drive. --tracks becomes
+    /// the table of what they have in common, without the defects of each
+    #[arg(
+        long,
+        value_name = "F.csv",
+        num_args = 2..,
+        requires = "tracks",
+        conflicts_with_all = ["target", "output", "write", "resume", "sector"]
+    )]
+    merge: Option<Vec<PathBuf>>,
     /// With --tracks: a page that draws the angle of each track
     #[arg(long, value_name = "F.html", requires = "tracks")]
     page: Option<PathBuf>,
@@ -111,9 +122,10 @@ struct Document<'a> {
 impl ExtractArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_new(self.file())?;
-        match &self.tracks {
-            Some(table) => tracks::run(&self, table),
-            None => self.drive_file(),
+        match (&self.tracks, &self.merge) {
+            (Some(table), Some(samples)) => tracks::merge(&self, samples, table),
+            (Some(table), None) => tracks::run(&self, table),
+            (None, _) => self.drive_file(),
         }
     }
 
@@ -143,7 +155,11 @@ impl ExtractArgs {
     }
 
     fn forget_journal(&self) -> Result<(), Failure> {
-        if self.target.is_real() { journal::remove(self.file()) } else { Ok(()) }
+        if self.target.as_ref().is_some_and(Target::is_real) {
+            journal::remove(self.file())
+        } else {
+            Ok(())
+        }
     }
 
     /// Result of `measure` for the target.
@@ -151,7 +167,7 @@ impl ExtractArgs {
         &self,
         measure: impl Fn(Measured<'_, '_>) -> Result<T, Error>,
     ) -> Result<T, Failure> {
-        match &self.target {
+        match self.target.as_ref().expect("only samples come without a target") {
             Target::Emulated(target) => self.emulated(target, measure),
             Target::Export(uri) => self.real(connect(uri, self.write)?, measure),
             Target::Device(path) => self.real(self.open(path)?, measure),

@@ -32,7 +32,7 @@ pub struct SelectionArgs {
     /// here
     #[arg(long, value_name = "PATH", num_args = 1.., group = "selection")]
     files: Vec<PathBuf>,
-    /// Read only what an ext2, ext3 or ext4 on the drive has in use
+    /// Read only what an ext2, ext3, ext4, XFS or NTFS on the drive has in use
     #[arg(long, group = "selection")]
     allocated: bool,
     /// Place of extents or of the file system on the drive, as 1MiB for a first partition; known for a

@@ -236,6 +236,40 @@ fn several_drives_are_exports_by_their_names_and_work_at_once() {
 }
 
 #[test]
+fn a_drive_has_further_exports_whose_commands_have_marks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, file) = (folder.path().join("socket"), folder.path().join("marked.toml"));
+    let spec = run(&["drive", "show", "exos-x24-24tb", "--toml"]).stdout;
+    let marked = spec.replace(
+        "[electronics.queue]",
+        "[electronics.duration_limits]\nread = [{ inactive = \"1s\" }]\nwrite = [{ inactive = \"1s\" }]\n\n\
+         [electronics.queue]\nhigh_priority_first = \"1s\"",
+    );
+    assert_ne!(spec, marked);
+    std::fs::write(&file, marked).unwrap();
+    let (file, socket_text) = (file.to_str().unwrap(), socket.to_str().unwrap());
+    let marks = ["--marked", "db=high-priority", "--marked", "scrub=limit:1"];
+    let args = [&["emulate", file, "--socket", socket_text][..], &marks].concat();
+    let mut running = Running::start(&args);
+    assert_eq!(exports(&socket), ["exos-x24-24tb", "db", "scrub"]);
+    let mut client = Client::connect(&socket);
+    client.write(4096, &[7; 4096]);
+    assert_eq!(client.read(4096, 4096), [7; 4096]);
+    running.signal("-TERM");
+    assert_eq!(running.end().1, Some(0));
+    for (mark, says) in [
+        ("db=low", "the mark is high-priority, or limit:"),
+        ("scrub=limit:2", "the drive has 1 descriptors of reads"),
+        ("high-priority", "give NAME=high-priority"),
+    ] {
+        refused(&["emulate", file, "--socket", socket_text, "--marked", mark], 1, &[says]);
+    }
+    let plain = ["emulate", "exos-x24-24tb", "--socket", socket_text];
+    let says = ["give `electronics.queue.high_priority_first`"];
+    refused(&[&plain[..], &["--marked", "db=high-priority"]].concat(), 1, &says);
+}
+
+#[test]
 fn drives_that_cannot_be_told_apart_or_have_no_folder_are_refused_with_the_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();

@@ -434,4 +434,21 @@ fn the_tracks_of_a_drive_whose_surfaces_differ_are_a_table_and_a_picture() {
     assert!(std::fs::read_to_string(&page).unwrap().contains("72 tracks of 225 to 250 blocks"));
     let shown = stdout(&["drive", "show", &bench.at("differing.toml")]);
     assert!(shown.contains("225-250 by surface"), "{shown}");
+    let file = bench.at("found.toml");
+    let found = document(&["extract", &target, "-o", &file, "--json"]);
+    assert_eq!(found["misplaced"].as_array().unwrap().len(), 0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("surface_offsets = [0, 4, 2]"), "{text}");
+    let merged = bench.at("merged.csv");
+    let shown = stdout(&["extract", "--merge", &table, &table, "--tracks", &merged]);
+    assert!(shown.contains("zone 1: blocks a track") && shown.contains("250 240 225"), "{shown}");
+    assert!(!shown.contains("differs"), "{shown}");
+    assert_eq!(std::fs::read_to_string(&merged).unwrap().lines().count(), text_rows(&table));
+    let refused = run(&["extract", "--merge", &table, &page, "--tracks", &bench.at("no.csv")]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("t.html: line 1 is not"), "{}", refused.stderr);
+}
+
+fn text_rows(file: &str) -> usize {
+    std::fs::read_to_string(file).unwrap().lines().count()
 }

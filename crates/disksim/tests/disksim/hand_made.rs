@@ -791,3 +791,31 @@ fn a_given_file_that_plays_no_part_is_named() {
     assert!(notes.contains("other.model: the `dm_disk` STRANGER"), "{notes}");
     assert!(notes.contains("other.seek: given, but no file refers to it"), "{notes}");
 }
+
+#[test]
+fn a_disconnect_before_the_data_of_a_write_and_the_least_seek_are_imported() {
+    let times = "Extradisc command overhead = 0.6, Extradisc disconnect overhead = 0.05, \
+                 Extradisc inter-disconnect delay = 0.4, Extradisc 2nd disconnect overhead = 0.1, \
+                 Extradisc seek delta = 0.25, Minimum seek delay = 0.7, Time scale for overheads = 2.0";
+    let start = |flag: u32| {
+        let text = disk(&format!("Extra write disconnect = {flag}, {times}"));
+        let imported = imported(&text);
+        let lost: Vec<String> = imported
+            .not_represented
+            .iter()
+            .filter(|lost| lost.why.starts_with("without effect"))
+            .map(|lost| lost.name.clone())
+            .collect();
+        (imported.spec.electronics.write_start.unwrap(), lost)
+    };
+    let us = freewheel_units::SimDuration::from_us;
+    let (twice, lost) = start(1);
+    let extra = twice.extra_disconnect.unwrap();
+    // Command, seek delta and second disconnect; command, first disconnect and the delay. The scale is of
+    // overheads alone.
+    assert_eq!((extra.movement_after, extra.data_after), (us(1900), us(2100)));
+    assert_eq!((twice.seek_at_least, lost.len()), (us(700), 0));
+    let (once, lost) = start(0);
+    assert_eq!((once.extra_disconnect, once.seek_at_least), (None, us(700)));
+    assert_eq!(lost.len(), 5, "{lost:?}");
+}

@@ -4,7 +4,8 @@
 //! until none makes the first half's distance a hundredth less. The distance is the demerit of reads and that of
 //! writes, weighted by their numbers, so that no long read makes up for a short write.
 //!
-//! Non-goals: angles of zones, and seek curves. The requests of a trace say too little of each distance.
+//! Angles follow from the phase of the spindle (`angles.rs`), and are judged request by request. Non-goal: seek
+//! curves. The requests of a trace say too little of each distance.
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use freewheel_model::stats::demerit;
 use freewheel_units::{Op, SimDuration};
 use serde::Serialize;
 
+use super::angles::{AngleFit, SOURCE, fit_angles};
 use super::exchange::{Exchange, Request, replay};
 
 /// Changes that a measured trace makes to a drive.
@@ -25,6 +27,8 @@ pub struct ValidationFit {
     pub changes: Vec<FittedValue>,
     /// Distance on the second half, which no value comes from: with the file as it is, and with the changes.
     pub judged_ms: [f64; 2],
+    /// Angles that were looked for with these changes made.
+    pub angles: Vec<AngleFit>,
     /// The drive with the changes.
     #[serde(skip)]
     pub spec: DriveSpec,
@@ -93,11 +97,13 @@ pub(super) fn fit(spec: &DriveSpec, requests: &[Request]) -> ValidationFit {
     for FittedValue { key, .. } in &changes {
         best.sources.insert((*key).into(), SOURCE.into());
     }
-    ValidationFit { changes, judged_ms: [at_first[1], now[1]], spec: best }
+    let judged_ms = [at_first[1], now[1]];
+    // Changes that do not hold say nothing of the angles.
+    let base = if judged_ms[1] < judged_ms[0] { &best } else { spec };
+    let (angles, with_angles) = fit_angles(base, requests);
+    let spec = if angles.iter().any(|angle| angle.kept) { with_angles } else { best };
+    ValidationFit { changes, judged_ms, angles, spec }
 }
-
-const SOURCE: &str =
-    "derived: fits the first half of a measured trace (freewheel drive validate --fit)";
 
 /// None for values that make no drive, or one without the places of the trace.
 fn replayed(spec: &DriveSpec, requests: &[Request]) -> Option<Vec<Exchange>> {

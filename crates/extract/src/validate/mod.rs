@@ -1,5 +1,6 @@
 //! A drive of the library held against a trace measured on the real one.
 
+mod angles;
 mod circular;
 mod exchange;
 mod fio;
@@ -20,6 +21,7 @@ use freewheel_units::{Lbn, Op, SimTime};
 use serde::Serialize;
 use thiserror::Error;
 
+pub use angles::{AngleChange, AngleFit};
 pub use circular::Coherence;
 use exchange::{Exchange, Request, replay, with_gaps_one_later};
 pub use fio::{FioFigures, FioRow, FioValidation, is_fio, validate_fio};

@@ -50,12 +50,12 @@ pub(super) struct Visit {
     pub op: Op,
     start: Lbn,
     /// Time at which the last sector had passed, but for a constant.
-    end: SimTime,
+    pub end: SimTime,
     /// Angle of its end in turns.
-    end_turns: f64,
-    zone: usize,
-    cylinder: u32,
-    surface: u32,
+    pub end_turns: f64,
+    pub zone: usize,
+    pub cylinder: u32,
+    pub surface: u32,
 }
 
 /// The visits among the exchanges. Left out are requests that the real drive answered sooner than

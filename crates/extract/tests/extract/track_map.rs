@@ -1,6 +1,6 @@
 //! Tracks of drives whose surfaces differ.
 
-use freewheel_extract::{Journal, TrackMap, track_map};
+use freewheel_extract::{Extraction, Journal, TrackMap, extract, track_map};
 use freewheel_model::drive::spec::{CurveSpec, Direction, DriveSpec, Hole, Mapping, Turn};
 use freewheel_model::drive::{Drive, spec::ZoneSpec};
 use freewheel_sim::black_box::Behaviour;
@@ -107,4 +107,94 @@ fn every_track_bound_of_ten_densities_with_holes_is_exact() {
         assert_eq!((wrong, missing), (0, 0), "seed {seed}");
         assert!((map.rotation_ns - 8_333_333.0).abs() < 100.0, "{}", map.rotation_ns);
     }
+}
+
+/// Cylinder, head and sector of every block.
+fn places(drive: &Drive) -> Vec<[u32; 3]> {
+    let at = |block: u64| drive.layout().run(Lbn::new(block), 1).at;
+    (0..drive.blocks().get()).map(at).map(|at| [at.cylinder, at.surface, at.sector]).collect()
+}
+
+fn file_of(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> Extraction {
+    let mut drive = emulated(spec, behaviour, seed);
+    extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap()
+}
+
+#[test]
+fn a_drive_whose_surfaces_differ_becomes_a_file_that_places_every_block() {
+    for seed in 1..=3 {
+        let mut spec = like_x300(seed, 120, 4, 2);
+        if seed == 2 {
+            spec.mapping = Mapping::Band {
+                cylinders: 120,
+                cylinder_order: Direction::Forward,
+                surface_order: Direction::Serpentine,
+            };
+        }
+        let found = file_of(&spec, &Behaviour::default(), seed);
+        let text = toml::to_string(&found.spec).unwrap();
+        let file = Drive::build(&toml::from_str(&text).unwrap()).unwrap();
+        let truth = Drive::build(&spec).unwrap();
+        println!(
+            "seed {seed}: {} commands, {:.0} s; offsets {:?} for {:?}; held out {:?}",
+            found.commands,
+            found.drive_ns as f64 / 1e9,
+            found.spec.surface_offsets,
+            spec.surface_offsets,
+            found.held_out.iter().map(|one| one.demerit.ns() / 1000).collect::<Vec<_>>()
+        );
+        let (right, own) = (places(&truth), places(&file));
+        assert_eq!(own.len(), right.len(), "seed {seed}");
+        let wrong: Vec<_> = own.iter().zip(&right).filter(|(a, b)| a != b).take(5).collect();
+        assert!(wrong.is_empty(), "seed {seed}: {wrong:?}");
+        assert!(found.misplaced.is_empty(), "seed {seed}: {:?}", found.misplaced);
+    }
+}
+
+/// The hole moved this many cylinders inwards, in its zone.
+fn moved(hole: &Hole, by: u32) -> Hole {
+    let [first_cylinder, last_cylinder] =
+        [hole.first_cylinder, hole.last_cylinder].map(|cylinder| cylinder + by);
+    Hole { first_cylinder, last_cylinder, ..*hole }
+}
+
+#[test]
+fn samples_of_a_drive_have_the_layout_of_all_without_the_defects_of_each() {
+    let mut of_all = like_x300(5, 60, 3, 2);
+    let shared = of_all.zones[0].holes.clone();
+    of_all.zones[1].holes.clear();
+    let with_own = |by: u32| {
+        let mut spec = of_all.clone();
+        let zone = &mut spec.zones[0];
+        let inside = |hole: &Hole| hole.last_cylinder <= zone.last_cylinder;
+        let own: Vec<Hole> = shared.iter().map(|hole| moved(hole, by)).filter(inside).collect();
+        zone.holes.extend(own);
+        spec
+    };
+    let samples = [with_own(9), with_own(17)];
+    let maps = samples.each_ref().map(|spec| {
+        let map = found(spec, &Behaviour::default(), 5);
+        TrackMap::from_csv(&map.to_csv()).unwrap()
+    });
+    let merged = TrackMap::merged(&maps).unwrap();
+    let truth = Drive::build(&of_all).unwrap();
+    let firsts: Vec<u64> = merged.map.track_firsts().collect();
+    assert_eq!(firsts, true_firsts(&truth));
+    assert_eq!(merged.map.blocks, truth.blocks().get());
+    assert_eq!(merged.shared_holes, shared.len());
+    assert!(merged.own_holes.iter().all(|own| *own > 0), "{:?}", merged.own_holes);
+    let differ: Vec<&str> =
+        merged.rows.iter().filter(|row| !row.agrees).map(|row| row.name.as_str()).collect();
+    assert!(differ.is_empty(), "{differ:?}");
+    // A table of its own is read again, and merging it with itself changes nothing.
+    let twice = TrackMap::merged(&[merged.map.clone(), merged.map.clone()]).unwrap();
+    assert_eq!(twice.map.track_firsts().collect::<Vec<_>>(), firsts);
+
+    let mut denser = of_all.clone();
+    denser.zones[1].surface_blocks_per_track[3] -= 8;
+    let other = found(&denser, &Behaviour::default(), 5);
+    let merged = TrackMap::merged(&[maps[0].clone(), other]).unwrap();
+    let differ: Vec<&str> =
+        merged.rows.iter().filter(|row| !row.agrees).map(|row| row.name.as_str()).collect();
+    assert_eq!(differ, ["zone 2: blocks a track"]);
 }

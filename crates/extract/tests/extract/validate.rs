@@ -7,6 +7,8 @@ use std::sync::Arc;
 use freewheel_extract::validate::{
     FioRow, GapReading, GapsBecause, ValidateError, Validation, fit, is_fio, validate, validate_fio,
 };
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{DriveSpec, Turn};
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::{ElectronicsSpec, ReadAhead};
 use freewheel_sim::config::TraceWorkload;
@@ -138,6 +140,72 @@ fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
     assert!(found.holds() && found.judged_ms[1] * 10.0 < found.judged_ms[0], "{found:?}");
     let own = fit("tr96", &trace(tr96_alone().path()), None).unwrap();
     assert!(own.changes.is_empty(), "{own:?}");
+}
+
+/// Reads at random places, each followed by one before it on its track, of a drive with this file.
+fn read_at_random(spec: &DriveSpec) -> String {
+    let drive = Drive::build(spec).unwrap();
+    let mut unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
+    let (mut random, mut now, mut lines) = (Prng::new(5, "angles"), SimTime::ZERO, String::new());
+    for _ in 0..1500 {
+        let start = random.below(unit.drive().blocks().get() - 400);
+        for place in [start + 60, start] {
+            let pause = 8_000 + random.below(20_000);
+            let served = unit.serve(now, Op::Read, Lbn::new(place), 2);
+            let us = (served.end - now).ns() as f64 / 1e3;
+            lines += &format!("R Miss {place} 2 {us:.3} {pause}\n");
+            now = served.end + SimDuration::from_us(pause);
+        }
+    }
+    lines
+}
+
+/// A drive whose zones begin elsewhere in the turn than its file says, and of which some have other skews.
+#[test]
+fn a_fit_finds_the_angles_of_zones_and_their_skews() {
+    let (spec, _) = library::drive("cheetah9lp").unwrap();
+    let mut hidden = spec.clone();
+    for (index, zone) in (0..).zip(&mut hidden.zones) {
+        let further = |turn: Turn, by: u64| {
+            let (over, under) = turn.ratio();
+            let scaled = (over * 1_000_003 / under + by) % 1_000_003;
+            Turn::from_ratio(scaled, 1_000_003).unwrap()
+        };
+        zone.first_block = further(zone.first_block, index * 123_457);
+        let sectors = u64::from(zone.blocks_per_track);
+        if index % 3 == 1 {
+            let (over, under) = zone.cylinder_skew.ratio();
+            let whole = over * sectors / under;
+            zone.cylinder_skew = Turn::from_ratio((whole + 7) % sectors, sectors).unwrap();
+        }
+    }
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(read_at_random(&hidden).as_bytes()).unwrap();
+    let found = fit("cheetah9lp", &trace(file.path()), Some(GapReading::OneLater)).unwrap();
+    let zones = found.angles.iter().find(|angle| angle.key == "zones").unwrap();
+    println!("{zones:?}");
+    assert!(zones.kept && zones.resultant_lengths[1] > 0.98, "{zones:?}");
+    assert!(zones.judged_sd_ms[1] < 0.2 * zones.judged_sd_ms[0], "{zones:?}");
+    // Every track lies as far from the first one as on the hidden drive.
+    let [truth, fitted] = [&hidden, &found.spec].map(|spec| Drive::build(spec).unwrap());
+    let angle = |drive: &Drive, cylinder: u32, surface: u32| {
+        drive.layout().track_start(cylinder, surface).unwrap().turns()
+    };
+    let apart = |cylinder: u32, surface: u32| {
+        (angle(&truth, cylinder, surface) - angle(&fitted, cylinder, surface)).rem_euclid(1.0)
+    };
+    let all = apart(0, 0);
+    for zone in &hidden.zones {
+        for (cylinder, surface) in [(zone.first_cylinder, 0), (zone.last_cylinder, 3)] {
+            let off = (apart(cylinder, surface) - all + 0.5).rem_euclid(1.0) - 0.5;
+            assert!(off.abs() < 0.01, "cylinder {cylinder}: {off} of a turn");
+        }
+    }
+    // Of the drive of the file no angle is changed.
+    let mut own = tempfile::NamedTempFile::new().unwrap();
+    own.write_all(read_at_random(&spec).as_bytes()).unwrap();
+    let found = fit("cheetah9lp", &trace(own.path()), Some(GapReading::OneLater)).unwrap();
+    assert!(found.angles.iter().all(|angle| !angle.kept), "{:?}", found.angles);
 }
 
 fn tr96_alone() -> tempfile::NamedTempFile {

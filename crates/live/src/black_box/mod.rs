@@ -275,7 +275,7 @@ impl BlackBox for RealDrive {
     }
 
     fn submit(&mut self, command: Command) {
-        let Command { id, op, start, blocks, fua } = command;
+        let Command { id, op, start, blocks, fua, .. } = command;
         let mut data = self.spare.pop().unwrap_or_default();
         let bytes = if op.moves_data() { u64::from(blocks) * BLOCK_BYTES } else { 0 };
         data.resize(bytes as usize, 0);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use freewheel_model::sched::CommandMark;
 use freewheel_sim::black_box::{Command, EmulatedDrive};
 use freewheel_units::{Lbn, Op, SimTime};
 
@@ -19,6 +20,8 @@ pub struct Request {
     pub blocks: u64,
     /// Force unit access: all its commands have it. Of no meaning in a flush.
     pub fua: bool,
+    /// Mark of all its commands for the drive's queue. Of no meaning in a flush.
+    pub mark: CommandMark,
 }
 
 /// A request that is done.
@@ -174,7 +177,7 @@ impl HostAdapter {
         self.commands.insert(id, Sent { request, op });
         let progress = self.requests.get_mut(&request).expect("it is not done");
         progress.in_flight += 1;
-        let fua = progress.request.fua;
-        self.drive.submit(self.now, Command { id, op, start, blocks, fua });
+        let Request { fua, mark, .. } = progress.request;
+        self.drive.submit(self.now, Command { id, op, start, blocks, fua, mark });
     }
 }

@@ -26,7 +26,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::electronics::spec::{SectorFormat, WriteCache};
+use freewheel_model::electronics::LimitPolicy;
+use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat, WriteCache};
+use freewheel_model::sched::CommandMark;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library::DriveError;
@@ -105,6 +107,14 @@ pub enum EmulateError {
         /// The drive.
         name: String,
     },
+    /// An export whose commands the drive would not look at, or that has no meaning.
+    #[error("`{given}`: {why}")]
+    Marked {
+        /// Name and mark as given.
+        given: String,
+        /// Fault, and the way out.
+        why: String,
+    },
     /// The thread cannot be started.
     #[error("the drive's thread: {0}")]
     Thread(io::Error),
@@ -133,6 +143,27 @@ pub struct EmulationAccount {
     pub syncs: SyncAccount,
 }
 
+/// Further export of a drive, whose clients' commands have a mark.
+struct MarkedExport {
+    emulation: Arc<Emulation>,
+    name: String,
+    mark: CommandMark,
+}
+
+impl Service for MarkedExport {
+    fn export(&self) -> Export {
+        Export { name: self.name.clone(), ..self.emulation.export() }
+    }
+
+    fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
+        self.emulation.submit_marked(command, data, responder, self.mark);
+    }
+
+    fn left(&self, caller: Caller) {
+        self.emulation.left(caller);
+    }
+}
+
 /// A drive with its data, to be served.
 pub struct Emulation {
     export: Export,
@@ -141,6 +172,8 @@ pub struct Emulation {
     contents: Arc<Contents>,
     /// Synchronisation of a store whose file is kept.
     syncs: Option<Syncs>,
+    /// Electronics of its file, and the commands that it holds.
+    electronics: (ElectronicsSpec, u32),
     is_off: AtomicBool,
 }
 
@@ -157,6 +190,7 @@ impl Emulation {
         let drive =
             EmulatedDrive::new(spec, name, &behaviour, bad, seed).map_err(DriveError::from)?;
         let (size, sector) = (drive.blocks().bytes(), drive.sector());
+        let electronics = (spec.electronics.clone(), drive.queue_depth());
         let volatile = match volatile_cache {
             true => Some(Volatile::new(
                 volatile_room(spec, &behaviour)
@@ -181,7 +215,65 @@ impl Emulation {
             EmulateError::Thread(error)
         })?;
         let is_off = AtomicBool::new(false);
-        Ok(Self { export: export(spec, size, sector), sector, device, contents, syncs, is_off })
+        let export = export(spec, size, sector);
+        Ok(Self { export, sector, device, contents, syncs, electronics, is_off })
+    }
+
+    /// A further export of the drive, `NAME=MARK`: its clients' commands have the mark `high-priority`, or that
+    /// of a duration limit, as `limit:1`. NBD has no bits for marks.
+    pub fn marked(self: &Arc<Self>, given: &str) -> Result<Arc<dyn Service>, EmulateError> {
+        let fault = |why: &str| EmulateError::Marked { given: given.into(), why: why.into() };
+        let (name, mark) = given
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty() && *name != self.export.name)
+            .ok_or_else(|| {
+                fault("give NAME=high-priority or NAME=limit:1, of another name than the drive's")
+            })?;
+        let mark = match (mark, mark.strip_prefix("limit:").map(str::parse::<u8>)) {
+            ("high-priority", _) => CommandMark::HighPriority,
+            (_, Some(Ok(number))) => CommandMark::DurationLimit(number),
+            _ => {
+                return Err(fault("the mark is high-priority, or limit: and a number from 1 to 7"));
+            }
+        };
+        self.looks_at(mark).map_err(|why| fault(&why))?;
+        let emulation = Arc::clone(self);
+        Ok(Arc::new(MarkedExport { emulation, name: name.into(), mark }))
+    }
+
+    /// Err where the drive does not look at a mark.
+    fn looks_at(&self, mark: CommandMark) -> Result<(), String> {
+        let (electronics, depth) = &self.electronics;
+        if *depth < 2 {
+            return Err(
+                "the drive holds one command, and has no choice: give --queue-depth 2 or more"
+                    .into(),
+            );
+        }
+        let CommandMark::DurationLimit(number) = mark else {
+            let looks = electronics.queue.is_some_and(|queue| queue.high_priority_first.is_some());
+            let why = "the drive does not look at priorities: give `electronics.queue.high_priority_first` in a copy of its file";
+            return if looks { Ok(()) } else { Err(why.into()) };
+        };
+        let limits = electronics.duration_limits.clone().unwrap_or_default();
+        for (key, all) in [("read", &limits.read), ("write", &limits.write)] {
+            let limit = usize::from(number).checked_sub(1).and_then(|at| all.get(at));
+            match limit {
+                None => {
+                    return Err(format!(
+                        "the drive has {} descriptors of {key}s: give `electronics.duration_limits.{key}` in a copy of its file",
+                        all.len()
+                    ));
+                }
+                Some(limit) if limit.policy == LimitPolicy::Abort => {
+                    return Err(format!(
+                        "descriptor {number} of {key}s ends commands without data, for which NBD has no answer: give it `policy = \"complete\"` in a copy of the drive's file"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Blocks of 512 B on the drive.
@@ -311,12 +403,13 @@ fn volatile_room(spec: &DriveSpec, behaviour: &Behaviour) -> Option<u64> {
 }
 
 /// Blocks of a span, which is aligned.
-fn blocks(op: Op, span: Span, fua: bool) -> Request {
+fn blocks(op: Op, span: Span, fua: bool, mark: CommandMark) -> Request {
     let start = Lbn::new(span.offset / BLOCK_BYTES);
-    Request { op, start, blocks: u64::from(span.length) / BLOCK_BYTES, fua }
+    Request { op, start, blocks: u64::from(span.length) / BLOCK_BYTES, fua, mark }
 }
 
-const FLUSH: Request = Request { op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false };
+const FLUSH: Request =
+    Request { op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false, mark: CommandMark::None };
 
 impl Service for Emulation {
     fn export(&self) -> Export {
@@ -324,6 +417,23 @@ impl Service for Emulation {
     }
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
+        self.submit_marked(command, data, responder, CommandMark::None);
+    }
+
+    fn left(&self, caller: Caller) {
+        self.device.left(caller.connection);
+    }
+}
+
+impl Emulation {
+    /// Submits a command of a client, with a mark for the drive's queue.
+    fn submit_marked(
+        &self,
+        command: Command,
+        data: &mut Vec<u8>,
+        responder: Responder,
+        mark: CommandMark,
+    ) {
         if self.is_off.load(Ordering::SeqCst) {
             // Its connection is cut, so that no client gets the error.
             return drop(responder);
@@ -350,9 +460,11 @@ impl Service for Emulation {
             return responder.error(errno, &format!("the emulated drive's store: {error}"));
         }
         let request = match command {
-            Command::Read { span, .. } | Command::Cache { span } => blocks(Op::Read, span, false),
+            Command::Read { span, .. } | Command::Cache { span } => {
+                blocks(Op::Read, span, false, mark)
+            }
             Command::Write { span, fua } | Command::WriteZeroes { span, fua, .. } => {
-                blocks(Op::Write, span, fua)
+                blocks(Op::Write, span, fua, mark)
             }
             Command::Flush | Command::Trim { fua: true, .. } => FLUSH,
             // The model knows no trim: it takes the drive no time.
@@ -368,10 +480,6 @@ impl Service for Emulation {
             Ok(()) if is_read => responder.data(buffer),
             Ok(()) => responder.done(),
         });
-    }
-
-    fn left(&self, caller: Caller) {
-        self.device.left(caller.connection);
     }
 }
 
@@ -397,7 +505,7 @@ mod tests {
         broken.syncs = Some(syncs.unwrap());
         let ask = |emulation: &Emulation, op, fua| {
             let (tell, told) = mpsc::channel();
-            let request = Request { op, start: Lbn::ZERO, blocks: 8, fua };
+            let request = Request { op, blocks: 8, fua, ..FLUSH };
             let arrival = emulation.device.clock().now();
             emulation.at_drive(arrival, request, None, move |ended| {
                 tell.send(ended.map_err(|fault| fault.to_string())).unwrap();

@@ -8,6 +8,7 @@ mod virtual_time;
 
 use freewheel_live::emulate::Request;
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::sched::CommandMark;
 use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
@@ -61,7 +62,8 @@ pub fn drive(behaviour: &Behaviour, bad: BadBlocks) -> EmulatedDrive {
 }
 
 pub fn request(op: Op, start: u64, blocks: u64) -> Request {
-    Request { op, start: Lbn::new(start), blocks, fua: false }
+    Request { op, start: Lbn::new(start), blocks, fua: false, mark: CommandMark::None }
 }
 
-pub const FLUSH: Request = Request { op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false };
+pub const FLUSH: Request =
+    Request { op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false, mark: CommandMark::None };

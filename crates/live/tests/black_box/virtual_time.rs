@@ -152,7 +152,7 @@ fn ask() -> impl Strategy<Value = Ask> {
             let fua = fua && op == Op::Write;
             // Mostly short ones.
             let blocks = if blocks % 16 == 0 { blocks } else { blocks % 64 + 1 };
-            let request = Request { op, start: Lbn::new(start), blocks, fua };
+            let request = Request { fua, ..request(op, start, blocks) };
             Ask { after: SimDuration::from_ns(after), request }
         },
     )

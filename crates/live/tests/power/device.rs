@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use freewheel_live::serve::backend::{
     Abilities, DeviceCommand, DeviceError, DeviceErrorKind, DeviceOp,
 };
+use freewheel_model::sched::CommandMark;
 use freewheel_sim::black_box::{self, EmulatedDrive};
 use freewheel_units::{BLOCK_BYTES, Op, Prng, SimDuration, SimTime};
 
@@ -184,7 +185,10 @@ impl Disk {
             Some(op) => {
                 let (id, start, fua) = (key, command.start, false);
                 let drive = self.drive.as_mut().expect("it has mechanics");
-                drive.submit(now, black_box::Command { id, op, start, blocks, fua });
+                drive.submit(
+                    now,
+                    black_box::Command { id, op, start, blocks, fua, mark: CommandMark::None },
+                );
                 None
             }
         };

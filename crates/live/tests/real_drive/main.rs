@@ -13,6 +13,7 @@ use freewheel_live::emulate::{Emulation, Options};
 use freewheel_live::nbd::Memory;
 use freewheel_live::serve::backend::{Backend, Claim, EmulatedBackend, NbdBackend};
 use freewheel_model::electronics::spec::SectorFormat;
+use freewheel_model::sched::CommandMark;
 use freewheel_sim::black_box::{
     Answer, BadBlocks, Behaviour, BlackBox, Command, DriveGone, EmulatedDrive, VirtualDrive,
 };
@@ -118,7 +119,14 @@ fn a_device_of_4kn_tells_and_is_asked_for_whole_sectors() {
     let mut drive = RealDrive::connect(&running.uri(), true).unwrap();
     assert_eq!(drive.sector(), SectorFormat::Native4096);
     for (id, op) in [(1, Op::Read), (2, Op::Write)] {
-        drive.submit(Command { id, op, start: Lbn::new(80), blocks: 8, fua: false });
+        drive.submit(Command {
+            id,
+            op,
+            start: Lbn::new(80),
+            blocks: 8,
+            fua: false,
+            mark: CommandMark::None,
+        });
         assert_eq!(drive.next_answer(SimTime::MAX).unwrap().unwrap().bad, None);
     }
     assert!(drive.holds(Lbn::new(80), 8) && !drive.holds(Lbn::new(80), 16));
@@ -136,7 +144,14 @@ fn an_export_of_512e_reports_no_sectors_and_takes_the_given_ones() {
 }
 
 fn read(id: u64, start: u64, blocks: u32) -> Command {
-    Command { id, op: Op::Read, start: Lbn::new(start), blocks, fua: false }
+    Command {
+        id,
+        op: Op::Read,
+        start: Lbn::new(start),
+        blocks,
+        fua: false,
+        mark: CommandMark::None,
+    }
 }
 
 #[test]
@@ -148,7 +163,14 @@ fn a_write_leaves_every_byte_as_it_was() {
     for id in 0..200_u64 {
         let (start, blocks) = (id * 37 % 2000, (id % 9 + 1) as u32);
         for (id, op) in [(2 * id, Op::Read), (2 * id + 1, Op::Write)] {
-            drive.submit(Command { id, op, start: Lbn::new(start), blocks, fua: false });
+            drive.submit(Command {
+                id,
+                op,
+                start: Lbn::new(start),
+                blocks,
+                fua: false,
+                mark: CommandMark::None,
+            });
             assert_eq!(drive.next_answer(SimTime::MAX).unwrap().unwrap().bad, None);
         }
     }

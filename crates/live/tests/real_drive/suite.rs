@@ -1,5 +1,6 @@
 //! The suite for every black box, in virtual or real time.
 
+use freewheel_model::sched::CommandMark;
 use freewheel_sim::black_box::{Answer, BadBlocks, BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -26,7 +27,7 @@ fn sound(make: Make) -> Box<dyn BlackBox> {
 }
 
 fn command(id: u64, op: Op, start: u64) -> Command {
-    Command { id, op, start: Lbn::new(start), blocks: 1, fua: false }
+    Command { id, op, start: Lbn::new(start), blocks: 1, fua: false, mark: CommandMark::None }
 }
 
 fn ask(drive: &mut dyn BlackBox, command: Command) -> (SimTime, Answer) {

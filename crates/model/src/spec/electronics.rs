@@ -30,6 +30,9 @@ pub struct ElectronicsSpec {
     /// magneto-resistive head that read and write stand apart, and the arm moves by that offset.
     #[serde(skip_serializing_if = "is_zero")]
     pub read_write_switch: SimDuration,
+    /// Beginning of writes to the media that do not follow on the write before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_start: Option<WriteStartSpec>,
     /// Commands held at once; one when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
@@ -78,6 +81,7 @@ impl ElectronicsSpec {
         self.overheads.as_ref().map_or(Ok(()), OverheadSpec::check)?;
         self.bus.as_ref().map_or(Ok(()), BusSpec::check)?;
         at_most_a_second("electronics.read_write_switch", self.read_write_switch)?;
+        self.write_start.as_ref().map_or(Ok(()), WriteStartSpec::check)?;
         let depth = self.queue.map_or(1, |queue| queue.depth);
         if !(1..=QUEUE_DEPTH_MAX).contains(&depth) {
             let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
@@ -249,6 +253,48 @@ impl BufferSpec {
             return Err(("electronics.buffer.destage_after_idle", value, rule));
         }
         self.dirty.map_or(Ok(()), |dirty| dirty.check(self))
+    }
+}
+
+/// Beginning of a write that visits the media first and does not follow on the blocks of a write before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WriteStartSpec {
+    /// Least time of the movement before it.
+    pub seek_at_least: SimDuration,
+    /// After a write the drive lets go of the bus twice: before the data, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_disconnect: Option<ExtraDisconnectSpec>,
+}
+
+/// Times of a write before whose data the drive lets go of the bus, from the command on. They take the place of
+/// `electronics.overheads.write_miss` and `electronics.bus.write_disconnect`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExtraDisconnectSpec {
+    /// Time to the first movement.
+    pub movement_after: SimDuration,
+    /// Time to the data on the bus.
+    pub data_after: SimDuration,
+}
+
+impl WriteStartSpec {
+    fn check(&self) -> Result<(), Impossible> {
+        at_most_a_second("electronics.write_start.seek_at_least", self.seek_at_least)?;
+        let Some(extra) = self.extra_disconnect else { return Ok(()) };
+        let ExtraDisconnectSpec { movement_after, data_after } = extra;
+        let key = "electronics.write_start.extra_disconnect.movement_after";
+        at_most_a_second(key, movement_after)?;
+        let key = "electronics.write_start.extra_disconnect.data_after";
+        at_most_a_second(key, data_after)?;
+        match data_after < movement_after {
+            true => Err((
+                key,
+                data_after.to_string(),
+                format!("at least {movement_after} is needed, as in `movement_after`"),
+            )),
+            false => Ok(()),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use freewheel_model::electronics::spec::{
     AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat, WriteCache,
+    WriteStartSpec,
 };
 use freewheel_model::electronics::{DurationLimitsSpec, MediaCacheSpec};
 use freewheel_model::zoned::spec::ZonedKind;
@@ -12,6 +13,21 @@ use crate::numbers::rate;
 
 /// Name and text.
 type Words = (&'static str, String);
+
+fn write_start(start: &WriteStartSpec) -> Vec<Words> {
+    let mut words = Vec::new();
+    if start.seek_at_least > SimDuration::ZERO {
+        words.push(("movement before a write", format!("at least {}", ms(start.seek_at_least))));
+    }
+    if let Some(extra) = start.extra_disconnect {
+        let [movement, data] = [extra.movement_after, extra.data_after].map(ms);
+        words.push((
+            "write after a write",
+            format!("moves after {movement}, its data come after {data}"),
+        ));
+    }
+    words
+}
 
 impl DriveSheet {
     /// Buffer, command overheads, bus and queue. Empty when a drive file has none.
@@ -30,6 +46,7 @@ impl DriveSheet {
         if electronics.read_write_switch > SimDuration::ZERO {
             words.push(("read to write in a cylinder", ms(electronics.read_write_switch)));
         }
+        words.extend(electronics.write_start.iter().flat_map(write_start));
         words
     }
 

@@ -30,6 +30,8 @@ pub struct Command {
     pub blocks: u32,
     /// Force unit access; ignored in a flush.
     pub fua: bool,
+    /// Mark for the drive's queue; ignored in a flush.
+    pub mark: CommandMark,
 }
 
 /// A command that is done.
@@ -301,7 +303,7 @@ impl EmulatedDrive {
     /// or the command does not fit.
     pub fn submit(&mut self, now: SimTime, command: Command) {
         let now = self.spindle.map_or(now, |spindle| spindle.own(now));
-        let Command { id, op, start, blocks, fua } = command;
+        let Command { id, op, start, blocks, fua, mark } = command;
         let twice = self.inside.insert(id, command);
         assert!(twice.is_none(), "command {id} is inside already");
         if op == Op::Flush {
@@ -313,7 +315,7 @@ impl EmulatedDrive {
         let least = Sectors::of(self.sector.logical_blocks());
         assert!(!least.is_part(start, blocks), "{start} + {blocks} are no whole sectors");
         let target = self.unit.drive().target(start, Blocks::new(blocks.into()), op);
-        let waiting = Waiting { target, arrival: now, sequence: id, fua, mark: CommandMark::None };
+        let waiting = Waiting { target, arrival: now, sequence: id, fua, mark };
         self.unit.submit(now, &waiting, &mut self.firmware);
     }
 

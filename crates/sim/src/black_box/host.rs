@@ -120,6 +120,8 @@ impl BlackBox for VirtualDrive {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_model::sched::CommandMark;
+
     use super::*;
     use crate::black_box::{BadBlocks, Behaviour};
     use crate::library;
@@ -134,7 +136,8 @@ mod tests {
     }
 
     fn read(id: u64, start: u64) -> Command {
-        Command { id, op: Op::Read, start: Lbn::new(start), blocks: 1, fua: false }
+        let mark = CommandMark::None;
+        Command { id, op: Op::Read, start: Lbn::new(start), blocks: 1, fua: false, mark }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::ElectronicsSpec;
-use freewheel_model::electronics::{DurationLimit, DurationLimitsSpec};
+use freewheel_model::electronics::{DurationLimit, DurationLimitsSpec, LimitPolicy};
 use freewheel_model::sched::CommandMark;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimDuration, VolumeBlock};
 use schemars::JsonSchema;
@@ -160,6 +160,20 @@ impl CommandsConfig {
         limits.lead = limit_lead.or(limits.lead);
     }
 
+    /// True if a limit that commands name ends them without data.
+    fn may_abort(&self, electronics: &ElectronicsSpec) -> bool {
+        let scrub = self.scrub.as_ref().map(OutsideScrubConfig::marks);
+        let limits = electronics.duration_limits.clone().unwrap_or_default();
+        [self.clients].into_iter().chain(scrub).any(|marks| {
+            let named = [(marks.read_limit, &limits.read), (marks.write_limit, &limits.write)];
+            named.into_iter().any(|(number, all)| {
+                let index = usize::from(number).checked_sub(1);
+                let limit = index.and_then(|index| all.get(index));
+                limit.is_some_and(|limit| limit.policy == LimitPolicy::Abort)
+            })
+        })
+    }
+
     /// Err for marks that this drive does not look at.
     fn check_marks(&self, electronics: &ElectronicsSpec) -> Result<(), String> {
         let scrub = self.scrub.as_ref().map(|scrub| ("scrub", scrub.marks()));
@@ -201,6 +215,16 @@ fn check_marks(who: &str, marks: MarksConfig, drive: &ElectronicsSpec) -> Result
     Ok(())
 }
 
+/// Electronics of the drive with as many commands as come to it: those of a scheduler outside.
+fn electronics_behind(config: &SimConfig, spec: &DriveSpec) -> ElectronicsSpec {
+    let mut electronics = spec.electronics.clone();
+    if let Some(host) = &config.host {
+        let depth = host.behaviour.queue_depth.unwrap_or(host.scheduler.queue_depth);
+        electronics.queue.get_or_insert_default().depth = depth;
+    }
+    electronics
+}
+
 /// Err for a `[commands]` table that does not fit the experiment.
 pub(crate) fn check_commands(
     config: &SimConfig,
@@ -210,21 +234,21 @@ pub(crate) fn check_commands(
 ) -> Result<(), ConfigError> {
     let Some(commands) = &config.commands else { return Ok(()) };
     let beside = [
-        ("host", config.host.is_some()),
-        ("cache", config.cache.is_some()),
-        ("workload.kind = \"postmark\"", matches!(config.workload, Workload::Postmark(_))),
-        ("workload.kind = \"files\"", matches!(config.workload, Workload::Files(_))),
-        ("a scheduler of Linux", config.scheduler.is_linux()),
+        ("postmark", matches!(config.workload, Workload::Postmark(_))),
+        ("files", matches!(config.workload, Workload::Files(_))),
     ];
     let checked = match beside.iter().find(|(_, is_there)| *is_there) {
-        Some((other, _)) => {
-            Err(format!("`commands` and {other} exclude each other: leave one of them out"))
-        }
+        Some((kind, _)) => Err(format!(
+            "`workload.kind` is {kind}, whose commands have no marks: leave `commands` out, or give closed, open or trace"
+        )),
+        None if config.cache.is_some() && commands.may_abort(&spec.electronics) => Err(
+            "a cache takes a command that its duration limit ended for one with data: give the limits `policy = \"complete\"`, or leave `cache` or `commands` out".into(),
+        ),
         None if !config.has_electronics(spec) => Err(
             "the drive has no queue that looks at commands: give `electronics = true`, or name another drive"
                 .into(),
         ),
-        None => commands.check_marks(&spec.electronics).and_then(|()| {
+        None => commands.check_marks(&electronics_behind(config, spec)).and_then(|()| {
             let scrub = commands.scrub.as_ref();
             scrub.map_or(Ok(()), |scrub| scrub.check(volume.bytes(), least))
         }),

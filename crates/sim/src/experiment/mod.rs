@@ -5,6 +5,7 @@ mod fleet;
 mod inferred;
 mod other_times;
 mod own_policies;
+mod prepared;
 mod reporting;
 mod streams;
 mod write_back;
@@ -29,10 +30,14 @@ use freewheel_units::{Blocks, Bytes, SimDuration};
 use self::files::check_files;
 use self::fleet::Member;
 use self::own_policies::OwnPolicies;
+use self::prepared::{PreparedFor, PreparedRuns};
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use self::streams::{Stream, check_merge};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
-use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
+use crate::background::{
+    Background, FreeblockConfig, PreparedTasks, STALLED_REQUESTS_MAX, Unfinished, UntilDone,
+    promotion_anchor,
+};
 use crate::cached::CachedDevice;
 use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
@@ -77,6 +82,8 @@ pub struct Experiment {
     files: Option<Arc<FilesSetup>>,
     /// Policies of the caller's, in place of the configured ones.
     own: OwnPolicies,
+    /// Background tasks of earlier runs on the drive.
+    prepared: Arc<PreparedRuns>,
 }
 
 /// Receives the progress of a run: done and total, in any unit. Runs call it from any thread, one at a
@@ -251,9 +258,9 @@ impl Experiment {
         trace: Option<TraceInfo>,
         beside: Option<&Self>,
     ) -> Result<Self, ConfigError> {
-        let drive = match beside.filter(|beside| Drive::is_same(&beside.spec, &spec)) {
-            Some(beside) => Arc::clone(&beside.drive),
-            None => Arc::new(library::build(&spec, &config.drive)?),
+        let (drive, prepared) = match beside.filter(|beside| Drive::is_same(&beside.spec, &spec)) {
+            Some(beside) => (Arc::clone(&beside.drive), Arc::clone(&beside.prepared)),
+            None => (Arc::new(library::build(&spec, &config.drive)?), Arc::default()),
         };
         let striping = striping(&config.array, &drive)?;
         check_scheduler(&config)?;
@@ -275,7 +282,7 @@ impl Experiment {
         config.array.holds_files = files.is_some();
         let own = OwnPolicies::default();
         let mut experiment =
-            Self { config, spec, drive, striping, trace, streams, postmark, files, own };
+            Self { config, spec, drive, striping, trace, streams, postmark, files, own, prepared };
         experiment.placements()?;
         for (number, stream) in (0..).zip(&mut experiment.streams) {
             stream.infer(&experiment.config, number)?;
@@ -654,15 +661,16 @@ impl Experiment {
                 None => Arc::clone(drive),
             }
         };
+        let anchor = promotion_anchor(self.config.scheduler);
         let background = |arm| {
-            let background = Background::new(
-                &planned_on(arm),
-                config,
-                self.config.scheduler,
-                unfinished.cloned(),
-            );
-            let background = background
+            let (drive, freeblock) = (Arc::clone(self.drive_of(arm)), config.clone());
+            let of = PreparedFor { drive, freeblock, anchor, host: self.config.host };
+            let make = |config: &_| PreparedTasks::new(&planned_on(arm), config, anchor);
+            let tasks = self
+                .prepared
+                .tasks(of, make)
                 .map_err(|error| ConfigError::Freeblock { message: error.to_string() })?;
+            let background = Background::new(tasks, config.idle.as_ref(), unfinished.cloned());
             Ok(if self.config.host.is_some() { background.outside() } else { background })
         };
         (0..self.arm_count()).map(background).collect()

@@ -137,8 +137,11 @@ fn marks_that_the_drive_does_not_look_at_are_refused_with_the_way_out() {
         ("commands = { scrub = { outstanding = 0 } }", "1 to 256"),
         ("commands = { scrub = { start = \"30TB\" } }", "the drives hold"),
         ("electronics = false\ncommands = {}", "give `electronics = true`"),
-        ("commands = {}\nhost = {}", "exclude each other"),
-        ("commands = {}\nscheduler = { policy = \"kyber\" }", "exclude each other"),
+        (
+            "cache = { size = \"8MiB\" }\ncommands = { clients = { read_limit = 1 }, \
+             read_limits = [{ inactive = \"1s\", policy = \"abort\" }] }",
+            "`policy = \"complete\"`",
+        ),
         (
             "queue_depth = 1\ncommands = { high_priority_first = \"1s\", clients = { high_priority = true } }",
             "give `queue_depth` of 2 or more",
@@ -146,6 +149,33 @@ fn marks_that_the_drive_does_not_look_at_are_refused_with_the_way_out() {
     ] {
         let error = refused(text);
         assert!(error.contains(way_out), "{text}: {error}");
+    }
+}
+
+/// Mean and greatest response of clients beside a deep scrub, with and without high priority, and the bytes of
+/// the scrub.
+fn beside_a_scrub(around: &str) -> [(f64, u64); 2] {
+    let of = |priority: bool| {
+        let run = run(&format!(
+            "{around}commands = {{ high_priority_first = \"10s\", \
+             clients = {{ high_priority = {priority} }}, scrub = {{ outstanding = 8 }} }}\n{READS}"
+        ));
+        (run.read_response.mean_ns / 1e6, run.outside_scrub.unwrap().read_bytes)
+    };
+    [of(false), of(true)]
+}
+
+#[test]
+fn marks_go_through_linux_a_cache_and_a_scheduler_outside() {
+    for around in [
+        "scheduler = { policy = \"none\" }\n",
+        "scheduler = { policy = \"mq-deadline\" }\n",
+        "cache = { size = \"8MiB\" }\nwrite_cache = \"off\"\n",
+        "host = { scheduler = { queue_depth = 32 } }\n",
+    ] {
+        let [plain, marked] = beside_a_scrub(around);
+        println!("{around}: {plain:?} without priority, {marked:?} with");
+        assert!(marked.0 < plain.0, "{around}: {plain:?}, {marked:?}");
     }
 }
 

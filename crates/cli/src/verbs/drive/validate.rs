@@ -242,6 +242,39 @@ fn text_of_rates(validation: &RateValidation) -> String {
 }
 
 fn text_of_fit(fit: &ValidationFit) -> String {
+    format!("{}{}", text_of_values(fit), text_of_angles(fit))
+}
+
+/// Angles that were looked for, and what the second half says of them.
+fn text_of_angles(fit: &ValidationFit) -> String {
+    let ms = |value: f64| format!("{value:.3} ms");
+    if fit.angles.is_empty() {
+        return "Angles of the spindle and of zones: the trace tells none.\n".into();
+    }
+    let mut table = Table::new("lrrrrrrl");
+    table.row(["angles", "changed", "pairs", "R before", "after", "sd before", "after", "kept"]);
+    for angle in &fit.angles {
+        let [r_before, r_after] = angle.resultant_lengths.map(|length| format!("{length:.3}"));
+        let [before, after] = angle.judged_sd_ms.map(ms);
+        let kept = if angle.kept { "yes" } else { "no" };
+        table.row([
+            angle.key.to_owned(),
+            angle.changes.len().to_string(),
+            grouped(angle.pairs),
+            r_before,
+            r_after,
+            before,
+            after,
+            kept.to_owned(),
+        ]);
+    }
+    format!(
+        "\n{table}\nR: agreement of the angles on the first half, 1 for all alike. sd: of the difference, \
+         request by request, on the second half.\n"
+    )
+}
+
+fn text_of_values(fit: &ValidationFit) -> String {
     let ms = |value: f64| format!("{value:.3} ms");
     if fit.changes.is_empty() {
         let [as_it_is, _] = fit.judged_ms;

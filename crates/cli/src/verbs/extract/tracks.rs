@@ -1,17 +1,14 @@
 //! `freewheel extract --tracks`: the tracks of a drive alone.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use freewheel::extraction::{TrackMap, track_map, tracks_html};
+use freewheel::extraction::{TrackMap, TrackMerge, track_map, tracks_html};
 use freewheel::measures::grouped;
 
 use super::{ExtractArgs, Measured};
 use crate::failure::Failure;
+use crate::table::Table;
 use crate::{file, output};
-
-/// Columns of the table.
-const HEAD: &str = "first_block,tracks,blocks_per_track,skew_turns,start_turns\n";
 
 /// Finds the tracks of the target and writes them to `table`, and to a page where one is wanted.
 pub fn run(args: &ExtractArgs, table: &Path) -> Result<(), Failure> {
@@ -22,7 +19,7 @@ pub fn run(args: &ExtractArgs, table: &Path) -> Result<(), Failure> {
         track_map(drive, &args.options(), journal, progress)
     })?;
     let name = table.file_stem().unwrap_or_default().to_string_lossy();
-    let (text, html) = (csv(&map), tracks_html(&name, &map));
+    let (text, html) = (map.to_csv(), tracks_html(&name, &map));
     let page = args.page.as_ref().map(|page| (page.as_path(), html.as_str()));
     let files: Vec<(&Path, &str)> = [(table, text.as_str())].into_iter().chain(page).collect();
     file::write_together(&files)?;
@@ -33,21 +30,58 @@ pub fn run(args: &ExtractArgs, table: &Path) -> Result<(), Failure> {
     output::print(&summary(&map, &files))
 }
 
-fn csv(map: &TrackMap) -> String {
-    let mut text = String::from(HEAD);
-    for stretch in &map.stretches {
-        // Writing to a text does not fail.
-        let _ = writeln!(
-            text,
-            "{},{},{},{:.6},{:.6}",
-            stretch.first_block,
-            stretch.tracks,
-            stretch.blocks_per_track,
-            stretch.skew_turns,
-            stretch.start_turns
-        );
+/// Merges the tables of samples into one.
+pub fn merge(args: &ExtractArgs, samples: &[PathBuf], table: &Path) -> Result<(), Failure> {
+    if let Some(page) = &args.page {
+        file::ensure_new(page)?;
     }
-    text
+    let maps = samples.iter().map(|path| read(path)).collect::<Result<Vec<TrackMap>, _>>()?;
+    let merged = TrackMap::merged(&maps).map_err(|error| Failure::failed(error.to_string()))?;
+    let name = table.file_stem().unwrap_or_default().to_string_lossy();
+    let (text, html) = (merged.map.to_csv(), tracks_html(&name, &merged.map));
+    let page = args.page.as_ref().map(|page| (page.as_path(), html.as_str()));
+    let files: Vec<(&Path, &str)> = [(table, text.as_str())].into_iter().chain(page).collect();
+    file::write_together(&files)?;
+    if args.json {
+        return output::print_document(&merged);
+    }
+    output::print(&comparison(&merged, samples, &files))
+}
+
+fn read(path: &Path) -> Result<TrackMap, Failure> {
+    let failed = |what: String| Failure::failed(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    TrackMap::from_csv(&text).map_err(|error| failed(error.to_string()))
+}
+
+/// Values of all samples: first those that agree.
+fn comparison(merged: &TrackMerge, samples: &[PathBuf], files: &[(&Path, &str)]) -> String {
+    let (agree, differ): (Vec<_>, Vec<_>) = merged.rows.iter().partition(|row| row.agrees);
+    let mut table = Table::new("ll");
+    table.row(["the same in all", "value"]);
+    for row in &agree {
+        table.row([row.name.as_str(), row.values[0].as_str()]);
+    }
+    let mut others = Table::new("lll");
+    others.row(["differs", "sample", "value"]);
+    for row in &differ {
+        for (path, value) in samples.iter().zip(&row.values) {
+            others.row([row.name.as_str(), &path.display().to_string(), value.as_str()]);
+        }
+    }
+    let others = if differ.is_empty() { String::new() } else { format!("\n{others}") };
+    let own = samples.iter().zip(&merged.own_holes);
+    let own: Vec<String> =
+        own.map(|(path, count)| format!("{count} of {}", path.display())).collect();
+    let names: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+    format!(
+        "{table}{others}\n{} holes are in all samples and stay; left out: {}\nzones are those of {}\n\
+         written: {}\n",
+        merged.shared_holes,
+        own.join(", "),
+        samples[0].display(),
+        names.join(", ")
+    )
 }
 
 fn summary(map: &TrackMap, files: &[(&Path, &str)]) -> String {

@@ -15,13 +15,9 @@
 
 use std::mem;
 
-use thiserror::Error;
-
+use super::file_system::{Allocated, FileSystemError, OTHERS, little_endian, take};
 use super::parts::Parts;
 use super::ranges::{ByteRange, Extents};
-
-/// Bytes that are read first: the superblock, and the places of other file systems' names.
-const HEAD: ByteRange = ByteRange::new(0, 72 << 10);
 
 /// Bitmaps that are read at once, at most.
 const BITMAPS_AT_ONCE: usize = 4096;
@@ -53,118 +49,54 @@ const BLOCK_UNINIT: u16 = 0x2;
 const STATE_VALID: u16 = 0x1;
 const STATE_ERRORS: u16 = 0x2;
 
-/// Names of other things that a drive may begin with: where, and what.
-const OTHERS: [(usize, &[u8], &str); 9] = [
-    (0, b"XFSB", "an XFS"),
-    (3, b"NTFS    ", "an NTFS"),
-    (3, b"EXFAT   ", "an exFAT"),
-    (0x10040, b"_BHRfS_M", "a Btrfs"),
-    (0x400, b"\x10\x20\xf5\xf2", "an F2FS"),
-    (0, b"LUKS\xba\xbe", "an encrypted volume (LUKS)"),
-    (512, b"LABELONE", "a volume of LVM"),
-    (512, b"EFI PART", "a partition table: give the partition's beginning by --offset"),
-    (510, b"\x55\xaa", "a partition table, or a FAT: give a partition's beginning by --offset"),
-];
-
-/// Reasons why allocated blocks are not known.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Ext4Error {
-    /// The device holds no ext4.
-    #[error("there is no ext2, ext3 or ext4 there, but {found}")]
-    Other {
-        /// Name of the file system that was found.
-        found: &'static str,
-    },
-    /// The file system has a feature that is not known here.
-    #[error("the file system has {what}, which is not supported: use --extents or --files")]
-    Unsupported {
-        /// Name of the feature.
-        what: String,
-    },
-    /// The numbers of the file system contradict each other.
-    #[error(
-        "the file system is damaged, or its metadata were written meanwhile: {what}; check it with e2fsck -f"
-    )]
-    Damaged {
-        /// Contradiction.
-        what: String,
-    },
-    /// The reader gave less than the wanted bytes.
-    #[error("{} bytes at byte {} of the file system could not be read", range.length_bytes, range.offset_bytes)]
-    Unread {
-        /// Range that could not be read.
-        range: ByteRange,
-    },
-}
-
-/// Allocated ranges of a file system; places are from its beginning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allocated {
-    /// Ranges in use, with metadata.
-    pub extents: Extents,
-    /// Size of the file system.
-    pub size_bytes: u64,
-    /// True if it was unmounted cleanly, or is frozen: otherwise newer bitmaps may be in its journal, or in
-    /// the memory of the machine that has it mounted.
-    pub is_clean: bool,
-    /// Metadata that were read for the result.
-    pub metadata: Extents,
-}
-
-impl Allocated {
-    /// Finds what is allocated on `size_bytes` of a drive, with what `read` reads of it.
-    pub fn find<E: From<Ext4Error>>(
-        size_bytes: u64,
-        mut read: impl FnMut(&Extents) -> Result<Parts, E>,
-    ) -> Result<Self, E> {
-        let head = ByteRange::new(0, HEAD.length_bytes.min(size_bytes));
-        let layout = Layout::new(&take(&read(&Extents::new(vec![head]))?, head)?, size_bytes)?;
-        let table = layout.descriptor_blocks();
-        let groups = layout.groups(&read(&table)?)?;
-        let mut metadata = vec![head];
-        metadata.extend(table.ranges());
-        let (mut ranges, mut used) = (Vec::new(), Vec::new());
-        for (first, some) in (0..).step_by(BITMAPS_AT_ONCE).zip(groups.chunks(BITMAPS_AT_ONCE)) {
-            let bitmaps = some.iter().filter(|group| !group.is_uninit);
-            let bitmaps = bitmaps.map(|group| layout.range(group.bitmap, 1));
-            let bitmaps = Extents::new(bitmaps.collect());
-            let parts = read(&bitmaps)?;
-            metadata.extend(bitmaps.ranges());
-            for (number, group) in (first..).zip(some) {
-                if group.is_uninit {
-                    layout.own_metadata(number, &mut ranges);
-                } else {
-                    let bitmap = take(&parts, layout.range(group.bitmap, 1))?;
-                    layout.used(number, &bitmap, &mut used);
-                }
-                layout.tables(group, &mut ranges);
+/// Finds what is allocated, with the first bytes of the file system.
+pub(super) fn find<E: From<FileSystemError>>(
+    head: &[u8],
+    size_bytes: u64,
+    mut read: impl FnMut(&Extents) -> Result<Parts, E>,
+) -> Result<Allocated, E> {
+    let layout = Layout::new(head, size_bytes)?;
+    let table = layout.descriptor_blocks();
+    let groups = layout.groups(&read(&table)?)?;
+    let mut metadata = Vec::new();
+    metadata.extend(table.ranges());
+    let (mut ranges, mut used) = (Vec::new(), Vec::new());
+    for (first, some) in (0..).step_by(BITMAPS_AT_ONCE).zip(groups.chunks(BITMAPS_AT_ONCE)) {
+        let bitmaps = some.iter().filter(|group| !group.is_uninit);
+        let bitmaps = bitmaps.map(|group| layout.range(group.bitmap, 1));
+        let bitmaps = Extents::new(bitmaps.collect());
+        let parts = read(&bitmaps)?;
+        metadata.extend(bitmaps.ranges());
+        for (number, group) in (first..).zip(some) {
+            if group.is_uninit {
+                layout.own_metadata(number, &mut ranges);
+            } else {
+                let bitmap = take(&parts, layout.range(group.bitmap, 1))?;
+                layout.used(number, &bitmap, &mut used);
             }
+            layout.tables(group, &mut ranges);
         }
-        ranges.append(&mut used);
-        // Before the first block there may be a boot sector.
-        ranges.push(layout.range(0, layout.first_data_block));
-        let all = layout.range(0, layout.blocks);
-        // A cluster is in use as a whole.
-        let cluster_bytes = layout.cluster * layout.block_bytes;
-        let extents = Extents::new(ranges).widened(cluster_bytes, all);
-        if layout.is_clean {
-            layout.ensure_free(&groups, extents.ranges())?;
-        }
-        Ok(Self {
-            extents,
-            size_bytes: all.length_bytes,
-            is_clean: layout.is_clean,
-            metadata: Extents::new(metadata),
-        })
     }
+    ranges.append(&mut used);
+    // Before the first block there may be a boot sector.
+    ranges.push(layout.range(0, layout.first_data_block));
+    let all = layout.range(0, layout.blocks);
+    // A cluster is in use as a whole.
+    let cluster_bytes = layout.cluster * layout.block_bytes;
+    let extents = Extents::new(ranges).widened(cluster_bytes, all);
+    if layout.is_clean {
+        layout.ensure_free(&groups, extents.ranges())?;
+    }
+    Ok(Allocated {
+        extents,
+        size_bytes: all.length_bytes,
+        is_clean: layout.is_clean,
+        metadata: Extents::new(metadata),
+    })
 }
 
-fn take(parts: &Parts, range: ByteRange) -> Result<Vec<u8>, Ext4Error> {
-    parts.get(range).ok_or(Ext4Error::Unread { range })
-}
-
-fn damaged(what: impl Into<String>) -> Ext4Error {
-    Ext4Error::Damaged { what: what.into() }
+fn damaged(what: impl Into<String>) -> FileSystemError {
+    FileSystemError::Damaged { what: what.into(), check: "e2fsck -f" }
 }
 
 /// Reads little-endian numbers at their places.
@@ -172,11 +104,11 @@ struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
     fn u16(&self, at: usize) -> u16 {
-        self.0.get(at..at + 2).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]))
+        little_endian(self.0, at, 2) as u16
     }
 
     fn u32(&self, at: usize) -> u32 {
-        u32::from(self.u16(at)) | u32::from(self.u16(at + 2)) << 16
+        little_endian(self.0, at, 4) as u32
     }
 }
 
@@ -237,23 +169,23 @@ impl Copies {
 
 impl Layout {
     /// Reads the superblock, which is in the first bytes of the file system.
-    fn new(head: &[u8], size_bytes: u64) -> Result<Self, Ext4Error> {
+    fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
         let superblock = Fields(head.get(SUPERBLOCK as usize..).unwrap_or_default());
         if superblock.u16(0x38) != 0xef53 || superblock.0.len() < 1024 {
             let is_there = |&&(at, name, _): &&(usize, &[u8], &str)| {
                 head.get(at..).is_some_and(|rest| rest.starts_with(name))
             };
             let found = OTHERS.iter().find(is_there).map_or("something unknown", |other| other.2);
-            return Err(Ext4Error::Other { found });
+            return Err(FileSystemError::Other { found });
         }
         let (compat, incompat) = (superblock.u32(0x5c), superblock.u32(0x60));
         let ro_compat = superblock.u32(0x64);
         if incompat & INCOMPAT_JOURNAL_DEVICE != 0 {
-            return Err(Ext4Error::Other { found: "the journal of one" });
+            return Err(FileSystemError::Other { found: "the journal of one" });
         }
         if incompat & !INCOMPAT_KNOWN != 0 {
             let what = format!("features 0x{:x} that are unknown", incompat & !INCOMPAT_KNOWN);
-            return Err(Ext4Error::Unsupported { what });
+            return Err(FileSystemError::Unsupported { what });
         }
         let layout = Self::sizes(&superblock, (compat, incompat, ro_compat))?;
         if layout.groups.saturating_mul(layout.descriptor_bytes) > DESCRIPTORS_MAX {
@@ -268,7 +200,7 @@ impl Layout {
         Ok(layout)
     }
 
-    fn sizes(superblock: &Fields<'_>, features: (u32, u32, u32)) -> Result<Self, Ext4Error> {
+    fn sizes(superblock: &Fields<'_>, features: (u32, u32, u32)) -> Result<Self, FileSystemError> {
         let (compat, incompat, ro_compat) = features;
         let (log_block, log_cluster) = (superblock.u32(0x18), superblock.u32(0x1c));
         let is_wide = incompat & INCOMPAT_64BIT != 0;
@@ -365,7 +297,7 @@ impl Layout {
         Extents::new(blocks.map(|block| self.range(block, 1)).collect())
     }
 
-    fn groups(&self, parts: &Parts) -> Result<Vec<Group>, Ext4Error> {
+    fn groups(&self, parts: &Parts) -> Result<Vec<Group>, FileSystemError> {
         let mut groups = Vec::new();
         for number in 0..self.table_blocks() {
             let block = take(parts, self.range(self.descriptor_block(number), 1))?;
@@ -378,7 +310,7 @@ impl Layout {
         Ok(groups)
     }
 
-    fn descriptor(&self, number: usize, row: &[u8]) -> Result<Group, Ext4Error> {
+    fn descriptor(&self, number: usize, row: &[u8]) -> Result<Group, FileSystemError> {
         // A short one ends before the high halves, which are then read as 0.
         let row = Fields(row);
         let place =
@@ -458,7 +390,7 @@ impl Layout {
     }
 
     /// That each group has the number of free clusters in its descriptor.
-    fn ensure_free(&self, groups: &[Group], used: &[ByteRange]) -> Result<(), Ext4Error> {
+    fn ensure_free(&self, groups: &[Group], used: &[ByteRange]) -> Result<(), FileSystemError> {
         let cluster_bytes = self.cluster * self.block_bytes;
         let mut at = 0;
         for (number, group) in (0..).zip(groups) {

@@ -26,7 +26,7 @@ impl Image {
         Self { bytes, size_bytes, block_bytes, free: free.lines().map(row).collect() }
     }
 
-    fn allocated(&self) -> Result<Allocated, Ext4Error> {
+    fn allocated(&self) -> Result<Allocated, FileSystemError> {
         Allocated::find(self.size_bytes, |ranges: &Extents| {
             let mut parts = Parts::default();
             for range in ranges.ranges() {
@@ -120,7 +120,7 @@ fn what_is_no_ext4_is_called_by_its_name() {
     }
     assert!(found(0, b"").ends_with("something unknown"));
     let short = Image { bytes: vec![0; 1024], size_bytes: 1024, ..small() };
-    assert!(matches!(short.allocated(), Err(Ext4Error::Other { .. })));
+    assert!(matches!(short.allocated(), Err(FileSystemError::Other { .. })));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn features_and_sizes_that_are_unknown_or_impossible_are_refused() {
     assert!(error.contains("group 0 has bitmaps or inodes behind the end"), "{error}");
     image.bytes.truncate(2048);
     image.bytes[1024 + 0x04..1024 + 0x08].copy_from_slice(&[2, 0, 0, 0]);
-    assert!(matches!(image.allocated(), Err(Ext4Error::Unread { .. })));
+    assert!(matches!(image.allocated(), Err(FileSystemError::Unread { .. })));
 }
 
 #[test]

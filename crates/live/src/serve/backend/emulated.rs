@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::sched::CommandMark;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
 use super::{
@@ -72,13 +73,12 @@ impl Backend for EmulatedBackend {
             return back(BackendCompletion { id, at: Instant::now(), result: Err(failed) });
         }
         let blocks = data.len() as u64 / BLOCK_BYTES;
+        let plain = |op| Request { op, start, blocks, fua: false, mark: CommandMark::None };
         let request = match what {
-            DeviceOp::Read => Request { op: Op::Read, start, blocks, fua: false },
-            DeviceOp::Write { fua } => Request { op: Op::Write, start, blocks, fua },
-            DeviceOp::Flush => Request { op: Op::Flush, start, blocks, fua: false },
-            DeviceOp::WriteZeroes { blocks, .. } => {
-                Request { op: Op::Write, start, blocks, fua: false }
-            }
+            DeviceOp::Read => plain(Op::Read),
+            DeviceOp::Write { fua } => Request { fua, ..plain(Op::Write) },
+            DeviceOp::Flush => plain(Op::Flush),
+            DeviceOp::WriteZeroes { blocks, .. } => Request { blocks, ..plain(Op::Write) },
             // The model knows no trim: it takes the drive no time.
             DeviceOp::Trim { .. } => {
                 return back(BackendCompletion { id, at: Instant::now(), result: Ok(data) });

@@ -28,7 +28,8 @@ use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position, Target};
 use crate::sched::{CommandMark, Moment, ParsePolicyError, Waiting};
 use crate::spec::by_op::ByOp;
 use crate::spec::electronics::{
-    BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, SectorFormat, WriteCache,
+    BufferSpec, BusSpec, ElectronicsSpec, ExtraDisconnectSpec, OverheadSpec, QueueSpec,
+    SectorFormat, WriteCache, WriteStartSpec,
 };
 
 pub use self::limits::LimitEnd;
@@ -43,6 +44,7 @@ pub struct Unit {
     overheads: OverheadSpec,
     bus_spec: BusSpec,
     read_write_switch: SimDuration,
+    write_start: WriteStartSpec,
     queue: QueueSpec,
     sector: SectorFormat,
     buffer: Option<Buffer>,
@@ -73,6 +75,8 @@ pub struct Unit {
     now: SimTime,
     /// The end of the last command, if that was a read.
     read_end: Option<Lbn>,
+    /// End of the command before, if it was a write.
+    write_end: Option<Lbn>,
     last_op: Op,
     /// Time at which the electronics have processed all commands that have arrived.
     processed: SimTime,
@@ -112,6 +116,8 @@ struct Command {
     due: Option<SimTime>,
     /// None of its blocks is in the buffer, nor will be when its processing is over.
     misses: bool,
+    /// Time by which its data begin to come over the bus later than it is ready.
+    data_late: SimDuration,
 }
 
 /// A flush that waits for all destages up to one.
@@ -220,6 +226,7 @@ impl Unit {
             bus_spec: spec.bus.unwrap_or_default(),
             bus: Bus::default(),
             read_write_switch: spec.read_write_switch,
+            write_start: spec.write_start.unwrap_or_default(),
             media: Media {
                 head: Position::default(),
                 last_op: Op::Read,
@@ -245,6 +252,7 @@ impl Unit {
             inside: 0,
             now: SimTime::ZERO,
             read_end: None,
+            write_end: None,
             last_op: Op::Read,
             processed: SimTime::ZERO,
             idle_from: SimTime::ZERO,
@@ -276,6 +284,7 @@ impl Unit {
             overheads: Some(self.overheads),
             bus: Some(self.bus_spec),
             read_write_switch: self.read_write_switch,
+            write_start: Some(self.write_start),
             queue: Some(self.queue),
             sector: self.sector,
             duration_limits: self.limits.as_ref().map(|limits| limits.spec.clone()),
@@ -550,12 +559,26 @@ impl Unit {
             // A hit keeps the bus; only a command that visits the media lets go of it meanwhile.
             overhead += self.bus_spec.disconnect(op, self.last_op);
         }
+        let twice = self.extra_disconnect(waiting).filter(|_| !hit);
+        if let Some(extra) = twice {
+            overhead = extra.movement_after;
+        }
+        let data_late = twice.map_or(SimDuration::ZERO, |extra| extra.data_after - overhead);
         // The electronics work on one command at a time.
         let ready = self.now.max(self.processed) + overhead;
         self.processed = ready;
         self.processing_time += overhead;
         let due = self.due(waiting, overhead);
-        Command { waiting: *waiting, submitted: self.now, overhead, ready, due, misses: false }
+        let (submitted, misses) = (self.now, false);
+        Command { waiting: *waiting, submitted, overhead, ready, due, misses, data_late }
+    }
+
+    /// Times of a write before whose data the drive lets go of the bus, too: after a write on which it does
+    /// not follow.
+    fn extra_disconnect(&self, waiting: &Waiting) -> Option<ExtraDisconnectSpec> {
+        let extra = self.write_start.extra_disconnect?;
+        let after = self.write_end.filter(|_| waiting.target.op == Op::Write)?;
+        (after != waiting.target.start).then_some(extra)
     }
 
     /// Serves a read from the buffer, or gives it back as a command that needs the media. A read with
@@ -681,7 +704,8 @@ impl Unit {
         let served = self.within_limits(command, served);
         let target = &command.waiting.target;
         // Only a read that follows on the last one touches it; a write in between breaks the row.
-        self.read_end = (op == Op::Read).then(|| behind(target.start, target.blocks));
+        let end_of = |wanted| (op == wanted).then(|| behind(target.start, target.blocks));
+        (self.read_end, self.write_end) = (end_of(Op::Read), end_of(Op::Write));
         // Hits of reads leave the media alone, so that they do not put off idle work.
         if op == Op::Write || !hit {
             self.idle_from = self.idle_from.max(end);

@@ -3,7 +3,7 @@
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::{Command, Held, Unit, is_from_media};
-use crate::drive::{Access, Actuator, Drive, Latency};
+use crate::drive::{Access, Actuator, Drive, Latency, Target};
 use crate::electronics::buffer::behind;
 use crate::electronics::read_ahead::{self, ReadAheadState, ReadForAhead};
 
@@ -378,8 +378,11 @@ impl Unit {
         let target = command.waiting.target;
         let end = behind(target.start, target.blocks);
         let begin = self.make_way(target.start, end);
+        let longer = self.seek_is_longer(&target, begin);
         // A write keeps no blocks that pass, so its latency is free for other work.
-        let access = self.visit_media(begin, &target, Latency::Free, actuator);
+        let access = self.visit_media(begin + longer, &target, Latency::Free, actuator);
+        self.media.head_time.seek += longer;
+        let access = Access { seek: access.seek + longer, ..access };
         if let Some(buffer) = &mut self.buffer {
             buffer.forget(target.start, end, None);
         }
@@ -389,7 +392,7 @@ impl Unit {
         // Data come over the bus while the arm moves.
         let transfer = self.bus_spec.transfer(target.op, target.blocks);
         let length = if self.bus_spec.hold { transfer.max(access.total()) } else { transfer };
-        let late = self.take_bus(begin, length);
+        let late = command.data_late + self.take_bus(begin + command.data_late, length);
         // A command that waited for the media had its data sent meanwhile.
         let ahead = begin.saturating_since(command.ready);
         let waited = self.wait_for_data(&access, target.blocks, late + transfer, ahead);
@@ -401,6 +404,18 @@ impl Unit {
             false => SimDuration::ZERO,
         };
         self.finish(command, false, &access, tail, self.media.free + tail);
+    }
+
+    /// Time by which the movement before a write takes longer than its seek.
+    fn seek_is_longer(&self, target: &Target, begin: SimTime) -> SimDuration {
+        let least = self.write_start.seek_at_least;
+        if least == SimDuration::ZERO || self.write_end == Some(target.start) {
+            return SimDuration::ZERO;
+        }
+        // A target of a queue in order of arrival has no place.
+        let placed = self.drive.target(target.start, Blocks::new(target.blocks.into()), Op::Write);
+        let seek = self.drive.travel(&self.departure(begin), placed.at, Op::Write, 0);
+        least.saturating_sub(seek)
     }
 
     /// A block that is not in the buffer when its place passes is written a turn later. `until_all` is how long

@@ -43,6 +43,8 @@ mod sorted;
 
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
+use super::CommandMark;
+
 pub use crate::spec::policy::LINUX_SCHEDULERS;
 pub use block_layer::BlockLayer;
 
@@ -63,6 +65,8 @@ pub struct IoRequest {
     pub arrival: SimTime,
     /// Time at which the scheduler received it.
     pub queued: SimTime,
+    /// Mark for the drive's queue. Requests with other marks are not merged, as with other `ioprio` in Linux.
+    pub mark: CommandMark,
 }
 
 impl IoRequest {

@@ -17,7 +17,8 @@ pub(super) struct SoftwareQueue(VecDeque<IoRequest>);
 
 impl SoftwareQueue {
     pub fn merge(&mut self, new: &IoRequest) -> Option<Merged> {
-        let may_join = |waiting: &IoRequest| waiting.op == new.op && !waiting.fua && !new.fua;
+        let is_like = |waiting: &IoRequest| (waiting.op, waiting.mark) == (new.op, new.mark);
+        let may_join = |waiting: &IoRequest| is_like(waiting) && !waiting.fua && !new.fua;
         let adjoins =
             |waiting: &IoRequest| waiting.end() == new.start || new.end() == waiting.start;
         let latest = self.0.iter_mut().rev().take(MERGE_TRIES);

@@ -119,7 +119,8 @@ impl SortedRequests {
 }
 
 fn may_join(a: &IoRequest, b: &IoRequest) -> bool {
-    a.op == b.op && !a.fua && !b.fua && a.blocks.saturating_add(b.blocks) <= MERGED_BLOCKS_MAX
+    let is_like = a.op == b.op && a.mark == b.mark && !a.fua && !b.fua;
+    is_like && a.blocks.saturating_add(b.blocks) <= MERGED_BLOCKS_MAX
 }
 
 /// Both as one, with the age of the older.

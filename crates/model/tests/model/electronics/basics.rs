@@ -1,6 +1,8 @@
 //! One command at a time: hits and misses, reading ahead, writes that the buffer takes.
 
-use freewheel_model::electronics::spec::{BusSpec, ElectronicsSpec, ReadAhead, WriteCache};
+use freewheel_model::electronics::spec::{
+    BusSpec, ElectronicsSpec, ExtraDisconnectSpec, ReadAhead, WriteCache, WriteStartSpec,
+};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::hand::*;
@@ -155,4 +157,50 @@ fn changing_between_reading_and_writing_takes_time_within_the_cylinder_only() {
     assert_eq!(write(&mut unit, at_ms(20), 12, 1).seek, us(0));
     assert_eq!(read(&mut unit, at_ms(40), 12, 1).seek, us(200));
     assert_eq!(write(&mut unit, at_ms(60), 500, 1).seek, us(1000));
+}
+
+/// Electronics without a write cache whose writes begin in this way.
+fn writes_that_begin(write_start: WriteStartSpec) -> ElectronicsSpec {
+    let mut spec = ElectronicsSpec { write_start: Some(write_start), ..electronics() };
+    spec.buffer.as_mut().unwrap().write_cache = WriteCache::Off;
+    spec
+}
+
+#[test]
+fn a_write_that_does_not_follow_on_a_write_moves_for_the_least_time() {
+    let least = WriteStartSpec { seek_at_least: us(4960), ..WriteStartSpec::default() };
+    let mut unit = unit_with(&writes_that_begin(least));
+    // On the track where the head is, from 0.06 ms on: block 50 comes by at 5 ms, just before the movement
+    // would end, and again a turn later.
+    let first = unit.serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
+    assert_eq!(first.end, SimTime::ZERO + us(10_000 + 5800));
+    assert_eq!((first.seek, first.rotate), (us(4960), us(9980)));
+    let next = unit.serve(at_ms(20), Op::Write, Lbn::new(58), 8);
+    assert_eq!(next.end, SimTime::ZERO + us(20_000 + 6600), "it follows on the first");
+    // A read is no write.
+    let read = read(&mut unit, at_ms(40), 50, 1);
+    assert_eq!(read.end, SimTime::ZERO + us(45_000 + 100 + 10));
+}
+
+#[test]
+fn before_the_data_of_a_write_after_a_write_the_drive_lets_go_of_the_bus() {
+    let extra = ExtraDisconnectSpec { movement_after: us(900), data_after: us(2000) };
+    let start = WriteStartSpec { extra_disconnect: Some(extra), ..WriteStartSpec::default() };
+    let spec = writes_that_begin(start);
+    let end = |before: &[(Op, u64)], block: u64| {
+        let mut unit = unit_with(&spec);
+        for (at, (op, block)) in (0..).zip(before) {
+            unit.serve(at_ms(at * 40), *op, Lbn::new(*block), 8);
+        }
+        unit.serve(at_ms(80), Op::Write, Lbn::new(block), 8)
+    };
+    // Data come from 2 ms on, ten microseconds a block: block 20 passes at 2 ms, before them.
+    let twice = end(&[(Op::Read, 0), (Op::Write, 50)], 20);
+    assert_eq!(twice.end, at_ms(80) + us(10_000 + 2800));
+    assert_eq!(twice.overhead, us(900));
+    let later = end(&[(Op::Read, 0), (Op::Write, 50)], 21);
+    assert_eq!(later.end, at_ms(80) + us(2900));
+    // After a read, and where it follows on the write before, there is one disconnect as ever.
+    assert_eq!(end(&[(Op::Write, 50), (Op::Read, 0)], 20).end, at_ms(80) + us(2800));
+    assert_eq!(end(&[(Op::Read, 0), (Op::Write, 12)], 20).end, at_ms(80) + us(2800));
 }

@@ -1,5 +1,6 @@
 //! Requests for tests, and a random load on a scheduler beside its oracle.
 
+use freewheel_model::sched::CommandMark;
 use freewheel_model::sched::PolicySpec;
 use freewheel_model::sched::linux::{BlockLayer, IoRequest};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
@@ -10,7 +11,8 @@ pub fn at_ms(ms: u64) -> SimTime {
 
 pub fn request(sequence: u64, op: Op, start: u64, blocks: u32, now: SimTime) -> IoRequest {
     let start = Lbn::new(start);
-    IoRequest { op, start, blocks, fua: false, sequence, arrival: now, queued: now }
+    let mark = CommandMark::None;
+    IoRequest { op, start, blocks, fua: false, sequence, arrival: now, queued: now, mark }
 }
 
 pub fn layer(text: &str) -> BlockLayer {
@@ -49,7 +51,9 @@ pub fn follows(mut layer: BlockLayer, oracle: &mut impl Oracle, seed: u64, load:
             let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
             let blocks = 8 * (1 + prng.below(3)) as u32;
             let new = request(arrived, op, 8 * prng.below(load.places), blocks, now);
-            let new = IoRequest { fua: prng.chance(0.05), ..new };
+            let marks = [CommandMark::None, CommandMark::HighPriority];
+            let mark = marks[usize::from(prng.chance(0.1))];
+            let new = IoRequest { fua: prng.chance(0.05), mark, ..new };
             arrived += 1;
             layer.arrive(now, new);
             oracle.arrive(now, new);

@@ -9,7 +9,7 @@ use super::load::Oracle;
 const MERGED_MAX: u32 = 2560;
 
 fn may_join(a: &IoRequest, b: &IoRequest) -> bool {
-    a.op == b.op && !a.fua && !b.fua && a.blocks + b.blocks <= MERGED_MAX
+    a.op == b.op && a.mark == b.mark && !a.fua && !b.fua && a.blocks + b.blocks <= MERGED_MAX
 }
 
 /// The oldest of the waiting requests for which this holds.
@@ -57,7 +57,7 @@ pub fn arrive_late(list: &mut Vec<IoRequest>, new: IoRequest) {
 /// Joins a request with one of the latest eight of a list: the first that it adjoins decides.
 pub fn joins_latest(list: &mut [IoRequest], new: &IoRequest) -> bool {
     for waiting in list.iter_mut().rev().take(8) {
-        let is_other = waiting.op != new.op || waiting.fua || new.fua;
+        let is_other = waiting.op != new.op || waiting.mark != new.mark || waiting.fua || new.fua;
         if is_other || (waiting.end() != new.start && new.end() != waiting.start) {
             continue;
         }
