@@ -76,7 +76,7 @@ class CacheConfig(TypedDict, total=False):
     opportunistic: "OpportunisticConfig"
     """Prefetching in time that is idle or lost."""
     policy: "str"
-    """Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu."""
+    """Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu, fifo, clock or lfu."""
     prefetch: "PrefetchConfig"
     """Prefetching with reads that miss."""
     prefetch_buffer: "Bytes | None"

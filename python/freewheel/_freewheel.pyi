@@ -16,6 +16,8 @@ from ._types import (
     CoarseTimes,
     ConfigValue,
     Fit,
+    MakeCachePolicy,
+    MakePolicy,
     Places,
     Progress,
     Replay,
@@ -32,8 +34,11 @@ __all__ = [
     "FleetPlan",
     "FleetReport",
     "Frame",
+    "Moment",
+    "ObjectReport",
     "PlaceReport",
     "Report",
+    "Request",
     "SimConfig",
     "SimReport",
     "StripeReport",
@@ -49,6 +54,7 @@ __all__ = [
     "extract",
     "fleet",
     "formats",
+    "object_curves",
     "plan_placement",
     "plan_stripe",
     "reproduce",
@@ -417,15 +423,79 @@ class Trace:
     def name(self) -> PathLike[str]:
         """What results call it: its path, or the name of its table."""
 
+@final
+class Request:
+    """A request that waits for the head."""
+
+    @property
+    def sequence(self) -> int:
+        """Unique and ascending in order of arrival."""
+
+    @property
+    def op(self) -> Literal["read", "write"]:
+        """`"read"` or `"write"`."""
+
+    @property
+    def start_block(self) -> int:
+        """First block of 512 bytes on the arm."""
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+
+    @property
+    def arrival_ns(self) -> int:
+        """Time of arrival."""
+
+    @property
+    def cylinder(self) -> int:
+        """Cylinder of the first block, counted from the outermost."""
+
+    @property
+    def head(self) -> int:
+        """Head of the first block."""
+
+    @property
+    def fua(self) -> bool:
+        """True if the data must be on the media before the request is done."""
+
+@final
+class Moment:
+    """State at a decision."""
+
+    @property
+    def now_ns(self) -> int:
+        """Time at which the head becomes free."""
+
+    @property
+    def cylinder(self) -> int:
+        """Cylinder of the head at that time."""
+
+    @property
+    def head(self) -> int:
+        """Head that was used last."""
+
+    def positioning_ns(self, request: Request) -> int:
+        """Seek time and rotational latency of a request, if it is served now."""
+
+    def seek_ns(self, request: Request) -> int:
+        """Seek time of a request, if it is served now."""
+
 def simulate(
     config: AnyConfig,
     *,
     overrides: Mapping[str, ConfigValue] | None = None,
     seed: int | None = None,
+    policy: MakePolicy | None = None,
+    cache_policy: MakeCachePolicy | None = None,
     completions: bool = False,
     progress: Progress = None,
 ) -> SimReport:
-    """Runs an experiment. `completions` keeps every completion, 106 bytes each, as the table of the result."""
+    """Runs an experiment. `completions` keeps every completion, 106 bytes each, as the table of the result.
+
+    `policy` is a class of `Policy`, in place of the configured scheduler; `cache_policy` one of `CachePolicy`, for
+    the read cache of `cache`. Each decision is then a call of Python, which makes the run slower.
+    """
 
 def sweep(
     config: AnyConfig,
@@ -505,7 +575,7 @@ def cache_curves(
     trace: AnyTrace,
     *,
     drive: AnyDrive | None = None,
-    policies: str | Sequence[str] | None = None,
+    policies: str | MakeCachePolicy | Sequence[str | MakeCachePolicy] | None = None,
     sizes: int | float | str | Sequence[int | float | str] | None = None,
     sample: float | None = None,
     warm_up: float | None = None,
@@ -522,7 +592,42 @@ def cache_curves(
     """Works out what caches of each policy and size would do for a trace, with a drive behind them where the
     trace's times permit that.
 
-    A size is a number of bytes, a text as `"64MiB"`, or a share of the footprint as 0.01.
+    A size is a number of bytes, a text as `"64MiB"`, or a share of the footprint as 0.01. A policy is a name, or a
+    class of `CachePolicy`, which is slower and has no responses; `"belady"` knows the future, and is a bound.
+    """
+
+@final
+class ObjectReport(Report):
+    """Misses of caches that hold whole objects. The table has a row a policy and size."""
+
+    @property
+    def uses(self) -> int:
+        """Uses of objects."""
+
+    @property
+    def objects(self) -> int:
+        """Distinct objects."""
+
+    @property
+    def footprint_bytes(self) -> int:
+        """Bytes of these, each with the size of its first use."""
+
+    @property
+    def sizes_bytes(self) -> list[int]:
+        """Sizes of the caches, ascending."""
+
+def object_curves(
+    trace: AnyTrace,
+    *,
+    policies: str | Sequence[str] | None = None,
+    sizes: int | float | str | Sequence[int | float | str] | None = None,
+    device: int | None = None,
+    progress: Progress = None,
+) -> ObjectReport:
+    """Counts the misses of caches that hold whole objects, each of its own size, as libCacheSim does.
+
+    Every read or write is a use, in the order of the file. A size is one of `cache_curves`; a share is one of the
+    bytes of all objects.
     """
 
 def plan_stripe(

@@ -22,7 +22,7 @@ def test_every_snippet_of_the_guide_runs(
     names: dict[str, object] = {}
     for snippet in snippets:
         exec(compile(snippet, str(GUIDE), "exec"), names)
-    assert len(snippets) == 8
+    assert len(snippets) == 10
     said = capsys.readouterr().out
     assert "UnknownDrive freewheel.drives() has them" in said
     assert {"report.html", "trace.parquet", "faster.toml"} <= {path.name for path in tmp_path.iterdir()}

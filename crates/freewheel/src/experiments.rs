@@ -10,8 +10,8 @@ use freewheel_study::{ProgressSink, StudyOptions};
 use crate::Error;
 
 pub use freewheel_live::stopwatch::{Stopwatch, timed};
-pub use freewheel_model::sched::POLICIES;
 pub use freewheel_model::sched::linux::LINUX_SCHEDULERS;
+pub use freewheel_model::sched::{Moment, POLICIES, Policy, Waiting};
 pub use freewheel_report::SimDocument;
 pub use freewheel_sim::config::{CoarseTimes, ConfigError, TraceWorkload, key_and_value};
 pub use freewheel_sim::log::{CompletionLog, CompletionRows};

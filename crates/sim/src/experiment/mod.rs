@@ -4,6 +4,7 @@ mod files;
 mod fleet;
 mod inferred;
 mod other_times;
+mod own_policies;
 mod prepared;
 mod reporting;
 mod streams;
@@ -28,6 +29,7 @@ use freewheel_units::{Blocks, Bytes, SimDuration};
 
 use self::files::check_files;
 use self::fleet::Member;
+use self::own_policies::OwnPolicies;
 use self::prepared::{PreparedFor, PreparedRuns};
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use self::streams::{Stream, check_merge};
@@ -78,6 +80,8 @@ pub struct Experiment {
     postmark: Option<PostmarkSpec>,
     /// Disks and files, if files are the workload.
     files: Option<Arc<FilesSetup>>,
+    /// Policies of the caller's, in place of the configured ones.
+    own: OwnPolicies,
     /// Background tasks of earlier runs on the drive.
     prepared: Arc<PreparedRuns>,
 }
@@ -276,8 +280,9 @@ impl Experiment {
         streams::check(&config.workload, &streams, striping.blocks())?;
         let files = files_setup(&config, &spec)?;
         config.array.holds_files = files.is_some();
+        let own = OwnPolicies::default();
         let mut experiment =
-            Self { config, spec, drive, striping, trace, streams, postmark, files, prepared };
+            Self { config, spec, drive, striping, trace, streams, postmark, files, own, prepared };
         experiment.placements()?;
         for (number, stream) in (0..).zip(&mut experiment.streams) {
             stream.infer(&experiment.config, number)?;
@@ -747,7 +752,7 @@ impl Experiment {
             let arm = |number| {
                 let drive = Arc::clone(self.drive_of(number));
                 let device = Mechanics::new(&drive, executor(number));
-                Ok(Arm { device, drive, policy: self.policy()? })
+                Ok(Arm { device, policy: self.policy(&drive)?, drive })
             };
             let arms = (0..arms).map(arm).collect::<Result<_, ConfigError>>()?;
             return self.tally_arms(arms, layout, source, observer);
@@ -758,7 +763,7 @@ impl Experiment {
             let spec = self.spec_of(number);
             let electronics = spec.electronics.with_processing(spec.overhead);
             let device = WholeDrive::new(Unit::new(&inside, &electronics)?, executor(number));
-            Ok(Arm { device, drive: outside, policy: self.policy()? })
+            Ok(Arm { device, policy: self.policy(&outside)?, drive: outside })
         };
         let arms = (0..arms).map(arm).collect::<Result<_, ConfigError>>()?;
         self.tally_arms(arms, layout, source, observer)
@@ -841,7 +846,9 @@ impl Experiment {
     ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
         let sectors = sector(&self.config, &self.spec).sectors();
         let spec = config.spec(self.is_reordered_behind_cache());
-        behind_cache(arm, spec, config.queue_depth, self.policy()?, sectors)
+        let destages = self.policy(&arm.drive)?;
+        let own = self.own.cache.as_ref().map(|(_, make)| make(spec.read.capacity));
+        behind_cache(arm, spec, config.queue_depth, destages, sectors, own)
     }
 
     /// True if requests below the cache are reordered: by a drive with a queue, or a scheduler before it.
@@ -890,11 +897,15 @@ impl Experiment {
         self.config.has_electronics(&self.spec)
     }
 
-    /// The policy of an arm's queue. A scheduler of Linux has a queue behind it, and this one passes
-    /// requests on.
-    fn policy(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
+    /// The policy of the queue of an arm with this drive: the caller's, if there is one. A scheduler of Linux has a
+    /// queue behind it, and this one passes requests on.
+    fn policy(&self, drive: &Arc<Drive>) -> Result<Box<dyn Policy>, ParsePolicyError> {
         let scheduler = self.config.scheduler;
-        let policy = if scheduler.is_linux() { PolicySpec::Fcfs } else { scheduler }.build()?;
+        let policy = match &self.own.scheduler {
+            Some((_, make)) => make(drive),
+            None if scheduler.is_linux() => PolicySpec::Fcfs.build()?,
+            None => scheduler.build()?,
+        };
         let cooling = match &self.config.workload {
             Workload::Files(workload) => workload.cooling,
             _ => None,

@@ -267,7 +267,7 @@ fn simulate_on<S: Source>(
     };
     let behind = |arm| {
         let (spec, depth) = (cache.spec(false), cache.queue_depth);
-        behind_cache(arm, spec, depth, experiment.policy.build()?, Sectors::default())
+        behind_cache(arm, spec, depth, experiment.policy.build()?, Sectors::default(), None)
     };
     let arms = arms.into_iter().map(behind).collect::<Result<_, ConfigError>>()?;
     simulate_devices(experiment, arms, source, observer)
