@@ -173,7 +173,7 @@ fn miss_ratios_are_those_of_each_cache_alone_after_the_warm_up() {
         }
         for at in &curve.miss_ratios {
             let counts = alone(policy, (at.size_bytes / 4096) as u32, &accesses, from);
-            let (title, size) = (curve.title, at.size_bytes);
+            let (title, size) = (&curve.title, at.size_bytes);
             assert_eq!([at.requests.unwrap(), at.bytes], counts.ratios(), "{title} {size}");
             assert_eq!(found.counted.reads, counts.requests);
             assert_eq!(found.counted.read_bytes, counts.blocks * 512);
