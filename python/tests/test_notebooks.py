@@ -15,7 +15,7 @@ sys.path.append(str(ROOT / "python"))
 import notebooks  # noqa: E402
 
 NAMES = sorted(path.stem for path in notebooks.FOLDER.glob("*.ipynb"))
-NEEDS = {"fleet-on-dask": ["matplotlib", "distributed"]}
+NEEDS = {"fleet-on-dask": ["matplotlib", "distributed"], "libcachesim": ["matplotlib", "libcachesim"]}
 DATA = Path(os.environ.get("FREEWHEEL_DATA", ROOT.parent / "shared/data")).resolve()
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 SENTENCE_WORDS_MAX = 25
