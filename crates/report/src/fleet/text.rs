@@ -17,7 +17,19 @@ pub(super) fn text(report: &FleetReport) -> String {
         0 => String::new(),
         resumed => format!("{} drives were studied by an earlier call.\n", grouped(resumed as u64)),
     };
-    format!("{}\n\n{}{resumed}", lines.join("\n"), look_table(report).text(2))
+    let looks = look_table(report);
+    let looks = if looks.rows.is_empty() { String::new() } else { format!("\n{}", looks.text(2)) };
+    format!("{}\n{}{looks}{resumed}", lines.join("\n"), faults(report))
+}
+
+/// Faults in the text.
+const FAULTS: usize = 3;
+
+/// The first drives without a study, and why.
+fn faults(report: &FleetReport) -> String {
+    let all = report.rows.iter().filter_map(|row| Some((&row.member.name, row.fault.as_ref()?)));
+    let lines = all.take(FAULTS).map(|(name, fault)| format!("  {name}: {fault}\n"));
+    lines.collect()
 }
 
 /// The answer in one line.
@@ -57,8 +69,7 @@ pub(super) fn drives(count: usize) -> String {
 }
 
 fn failed(summary: &Summary) -> Option<String> {
-    let says = "could not be studied: the table below says why";
-    (summary.failed > 0).then(|| format!("{} {says}.", drives(summary.failed)))
+    (summary.failed > 0).then(|| format!("{} could not be studied.", drives(summary.failed)))
 }
 
 /// None where all traces are about as long.
