@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-python test-data test-clients test-vm test-kills test-power test-real-time planted-faults lint python bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-python test-data test-clients test-vm test-kills test-power test-real-time planted-faults lint python notebooks bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -95,6 +95,11 @@ test-python:
 	PYTHONPATH=$(DEV) $(VENV)/python -m pytest
 	$(VENV)/mypy
 	MYPYPATH=$(DEV) PYTHONPATH=$(DEV) $(VENV)/stubtest freewheel._freewheel --mypy-config-file pyproject.toml
+
+## Runs the notebooks on the package that is in .venv, and stores them with their outputs. disksim-drive needs the
+## data of `make test-data`.
+notebooks:
+	FREEWHEEL_DATA="$(abspath $(FREEWHEEL_DATA))" $(VENV)/python python/notebooks.py
 
 ## Medians of simulated requests a second, appended to out/bench.jsonl.
 bench:

@@ -7,7 +7,8 @@
 | run many configurations of one | `sweep` |
 | study many drives | `fleet` |
 | open, inspect, convert a trace | `Trace` |
-| compare caches for a trace | `cache_curves` |
+| compare caches for a trace | `cache_curves`, `object_curves` |
+| write a scheduler or a cache policy | `Policy`, `CachePolicy` |
 | take, scale or validate a drive | `Drive` |
 | plan stripes, and which files lie on which disks | `plan_stripe`, `plan_placement` |
 | find out a drive | `extract` |
@@ -22,8 +23,11 @@ from ._freewheel import (
     Extraction,
     FleetReport,
     Frame,
+    Moment,
+    ObjectReport,
     PlaceReport,
     Report,
+    Request,
     SimConfig,
     SimReport,
     StripeReport,
@@ -38,6 +42,7 @@ from ._freewheel import (
     extract,
     fleet,
     formats,
+    object_curves,
     plan_placement,
     plan_stripe,
     reproduce,
@@ -47,10 +52,12 @@ from ._freewheel import (
     sweep,
     validate,
 )
+from ._types import CachePolicy, Policy
 
 cache_curve = cache_curves
 
 __all__ = [
+    "CachePolicy",
     "CacheReport",
     "ClaimsReport",
     "ConfigError",
@@ -61,8 +68,12 @@ __all__ = [
     "FleetReport",
     "Frame",
     "MissingFileError",
+    "Moment",
+    "ObjectReport",
     "PlaceReport",
+    "Policy",
     "Report",
+    "Request",
     "SimConfig",
     "SimReport",
     "StripeReport",
@@ -80,6 +91,7 @@ __all__ = [
     "extract",
     "fleet",
     "formats",
+    "object_curves",
     "plan_placement",
     "plan_stripe",
     "reproduce",

@@ -76,7 +76,7 @@ class CacheConfig(TypedDict, total=False):
     opportunistic: "OpportunisticConfig"
     """Prefetching in time that is idle or lost."""
     policy: "str"
-    """Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu."""
+    """Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu, fifo, clock or lfu."""
     prefetch: "PrefetchConfig"
     """Prefetching with reads that miss."""
     prefetch_buffer: "Bytes | None"
@@ -127,12 +127,20 @@ class CoolingConfig(TypedDict, total=False):
 
     accesses: "int"
     """Accesses of an extent over which its heat is averaged."""
+    candidates: "int"
+    """Extents of the hottest disk that a look considers, the best first."""
+    copies: "CopiesConfig"
+    """How moves are copied: by `requests` among those of clients, or in `gaps`."""
     copies_first: "bool"
     """True if copies go before all requests that wait for a disk, as far as those have not gone to the drive."""
     every: "CoolingEvery"
     """From one look at the disks to the next: a time, or a number of clients' requests."""
     heat: "HeatConfig"
     """Unit in which heat is counted."""
+    idle_after: "SimDuration | None"
+    """Idle time of a disk after which copies in gaps use it, too; they never do if absent."""
+    moves: "int"
+    """Moves at once, each between two disks of its own. So many of the hottest disks may be sources."""
     near_hot: "bool"
     """True if a moved extent goes near the hot ones of its target, and not into the shortest free range."""
     piece: "Bytes"
@@ -148,7 +156,11 @@ class CoolingConfig(TypedDict, total=False):
     unit: "CoolingUnitConfig"
     """Parts that move, and their targets: `extents`, or `fragments` as in the traces of tr96."""
     waits: "bool"
-    """True if only disks are cooled at which half as many requests again wait or are served as at the mean disk."""
+    """True if only disks are cooled at which more requests wait or are served than at the mean disk: `waits_factor` times as many."""
+    waits_arrivals: "int"
+    """Arrivals at a mean disk over which `waits` averages."""
+    waits_factor: "float"
+    """Multiple of the mean disk's requests that `waits` asks for."""
 
 
 CoolingEvery: TypeAlias = 'SimDuration | int'
@@ -160,12 +172,17 @@ CoolingRuleConfig: TypeAlias = 'Literal["target-stays-cooler"] | dict[str, Any]'
 CoolingUnitConfig: TypeAlias = Literal["extents", "fragments"]
 """Parts that move at once."""
 
+CopiesConfig: TypeAlias = Literal["requests", "gaps"]
+"""Way in which moves are copied."""
+
 DestageOrderConfig: TypeAlias = Literal["lrw", "wow"]
 """Order in which blocks leave a write buffer."""
 
 class Drift(TypedDict, total=False):
     """A hot set that moves: every so often some files of each class change places with others of it, each taking the other's share of the requests."""
 
+    changes_max: "int"
+    """Most changes between two requests: after many, nothing is left of the old order."""
     every: "Required[SimDuration]"
     """Time from one change to the next."""
     files: "Required[float]"
@@ -192,6 +209,8 @@ class FileClass(TypedDict, total=False):
     """Skew of the use of files; all alike if absent."""
     name: "str | None"
     """Name of the class in results; its number if absent."""
+    new_files: "float"
+    """Files of it that are created a second. Each takes the place of another one, which is deleted, and that one's share of the requests. Its first request writes it as a whole."""
     reads: "float"
     """Share of its requests that read."""
     request: "Bytes | None"
@@ -277,6 +296,15 @@ class IdleConfig(TypedDict, total=False):
 JitterShape: TypeAlias = Literal["even", "normal"]
 """Distribution of seek errors."""
 
+class LaterRate(TypedDict, total=False):
+    """Another rate from a time on."""
+
+    from: "Required[SimDuration]"
+    """Time from the start of the run."""
+    rate: "Required[float]"
+    """Requests a second to all classes together."""
+
+
 Layer: TypeAlias = Literal["auto", "queued", "issued"]
 """Requests that are read of a trace of a block layer, which joins adjoining requests while they wait."""
 
@@ -308,6 +336,9 @@ class MoreDisks(TypedDict, total=False):
     drive: "Required[str]"
     """Name of a shipped drive, or path of a drive file, from the folder of the experiment."""
 
+
+NewHeatConfig: TypeAlias = Literal["class", "known", "after-accesses"]
+"""Heat with which a new file counts when it is placed, and when the next ones are."""
 
 Numbers: TypeAlias = Literal["objects", "addresses"]
 """Meaning of the numbers in a cache simulator's trace."""
@@ -491,6 +522,26 @@ class PromoteTail(TypedDict, total=False):
 
 ReplayMode: TypeAlias = Literal["auto", "arrivals", "dependent"]
 """Timing of a trace's replay."""
+
+class RestripingConfig(TypedDict, total=False):
+    """Stripes that follow the load (tr96 section 2.3). A check compares the load since the last one with that before it. When another number of disks a request has become best, the hottest files are copied."""
+
+    every: "SimDuration"
+    """Time from one check to the next."""
+    files: "int"
+    """Files that a check stripes anew at most, the hottest ones."""
+    least_change: "SimDuration"
+    """Least change of the mean response by the model."""
+    piece: "Bytes"
+    """Bytes that a copy reads and writes at once."""
+    rate: "Bytes | None"
+    """Bytes a second that are copied at most; the number that the disks allow if absent."""
+    trigger: "RestripingTrigger"
+    """The response whose change counts."""
+
+
+RestripingTrigger: TypeAlias = Literal["worsened", "gain"]
+"""The response whose change triggers restriping."""
 
 Rule: TypeAlias = Literal["greedy", "paths"]
 """Rule that fills a gap."""
@@ -698,14 +749,20 @@ class WorkloadFiles(TypedDict, total=False):
     """Log of a web server, plain, .gz or .zst: each file that it names, read as a whole. A relative path starts at the folder of the experiment."""
     more_disks: "list[MoreDisks]"
     """Disks of other drives, behind those of `array.drives`."""
+    new_heat: "NewHeatConfig | None"
+    """Heat with which a new file counts, where `placement` is `heat`; that of its class if nothing is given."""
     order: "FileOrder"
     """In which order the files of a disk lie on it."""
     placement: "FilePlacement"
     """On which disk each file, or each of its extents, lies."""
     rate: "float | None"
     """Requests a second to all classes together."""
+    rates: "list[LaterRate]"
+    """Rates that replace `rate` from these times on, ascending. The shares of files stay."""
     requests: "int"
     """Requests in all. A log ends with its last request if it has fewer."""
+    restriping: "RestripingConfig | None"
+    """Copies files to other stripes when the load has changed."""
     stripes: "FileStripes"
     """Over how many disks a file is spread: `whole`, `best`, or `{ unit = "64KiB" }`."""
 

@@ -21,7 +21,8 @@ def main() -> int:
     except ImportError:
         return failed("Dask is not installed: pip install 'freewheel[dask]'")
     try:
-        with Client(job["address"], timeout=20) as client:
+        connect: Any = Client
+        with connect(job["address"], timeout=20) as client:
             fill(plan(job), client.get_executor(), None, show)
     except (Error, OSError) as error:
         return failed(str(error))

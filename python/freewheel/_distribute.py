@@ -92,8 +92,9 @@ def answer(future: Future[tuple[str, float]], known: int, total: int) -> tuple[s
 
 def workers(executor: Any) -> int:
     """The number of an executor's workers; this machine's cores where it does not say."""
-    client = getattr(executor, "_client", None)
-    if hasattr(client, "nthreads"):
-        return max(1, sum(client.nthreads().values()))
+    client: Any = getattr(executor, "_client", None)
+    if client is not None and hasattr(client, "nthreads"):
+        threads: int = sum(client.nthreads().values())
+        return max(1, threads)
     most = getattr(executor, "_max_workers", None)
     return most if isinstance(most, int) else os.cpu_count() or 1

@@ -16,6 +16,8 @@ from ._types import (
     CoarseTimes,
     ConfigValue,
     Fit,
+    MakeCachePolicy,
+    MakePolicy,
     Places,
     Progress,
     Replay,
@@ -32,8 +34,11 @@ __all__ = [
     "FleetPlan",
     "FleetReport",
     "Frame",
+    "Moment",
+    "ObjectReport",
     "PlaceReport",
     "Report",
+    "Request",
     "SimConfig",
     "SimReport",
     "StripeReport",
@@ -49,6 +54,7 @@ __all__ = [
     "extract",
     "fleet",
     "formats",
+    "object_curves",
     "plan_placement",
     "plan_stripe",
     "reproduce",
@@ -207,8 +213,8 @@ class FleetReport(Report):
     @property
     def resumed(self) -> int:
         """Those that an earlier call had studied."""
-    def worth_a_look(self, most: int = 10) -> list[str]:
-        """Names of the drives that are worth a look, the first of them most."""
+    def worth_a_look(self, most: int | None = None) -> list[str]:
+        """Names of the drives that are worth a look, the first of them most; 10 at most unless said otherwise."""
 
 @final
 class SweepPlan:
@@ -417,15 +423,79 @@ class Trace:
     def name(self) -> PathLike[str]:
         """What results call it: its path, or the name of its table."""
 
+@final
+class Request:
+    """A request that waits for the head."""
+
+    @property
+    def sequence(self) -> int:
+        """Unique and ascending in order of arrival."""
+
+    @property
+    def op(self) -> Literal["read", "write"]:
+        """`"read"` or `"write"`."""
+
+    @property
+    def start_block(self) -> int:
+        """First block of 512 bytes on the arm."""
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+
+    @property
+    def arrival_ns(self) -> int:
+        """Time of arrival."""
+
+    @property
+    def cylinder(self) -> int:
+        """Cylinder of the first block, counted from the outermost."""
+
+    @property
+    def head(self) -> int:
+        """Head of the first block."""
+
+    @property
+    def fua(self) -> bool:
+        """True if the data must be on the media before the request is done."""
+
+@final
+class Moment:
+    """State at a decision."""
+
+    @property
+    def now_ns(self) -> int:
+        """Time at which the head becomes free."""
+
+    @property
+    def cylinder(self) -> int:
+        """Cylinder of the head at that time."""
+
+    @property
+    def head(self) -> int:
+        """Head that was used last."""
+
+    def positioning_ns(self, request: Request) -> int:
+        """Seek time and rotational latency of a request, if it is served now."""
+
+    def seek_ns(self, request: Request) -> int:
+        """Seek time of a request, if it is served now."""
+
 def simulate(
     config: AnyConfig,
     *,
     overrides: Mapping[str, ConfigValue] | None = None,
     seed: int | None = None,
+    policy: MakePolicy | None = None,
+    cache_policy: MakeCachePolicy | None = None,
     completions: bool = False,
     progress: Progress = None,
 ) -> SimReport:
-    """Runs an experiment. `completions` keeps every completion, 106 bytes each, as the table of the result."""
+    """Runs an experiment. `completions` keeps every completion, 106 bytes each, as the table of the result.
+
+    `policy` is a class of `Policy`, in place of the configured scheduler; `cache_policy` one of `CachePolicy`, for
+    the read cache of `cache`. Each decision is then a call of Python, which makes the run slower.
+    """
 
 def sweep(
     config: AnyConfig,
@@ -456,8 +526,8 @@ def fleet(
     changes: bool = True,
     checks: bool = False,
     goal: Literal["mean", "p99-reads", "throughput"] = "mean",
-    hot: float = 0.5,
-    reports: int = 10,
+    hot: float | None = None,
+    reports: int | None = None,
     replay: Replay = "auto",
     fit: Fit = "as-is",
     coarse_times: CoarseTimes = "spread",
@@ -471,8 +541,9 @@ def fleet(
     `traces` is a folder of traces, or one trace with several devices. A trace in a folder of the folder has its
     name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV with
     the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
-    `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look. A study with
-    one that was killed goes on where it was. `executor` as for `sweep`.
+    `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look, 10 unless
+    said otherwise. `hot` is the share of the time in which a hot drive works at least: 0.5 unless said otherwise. A
+    study with an output that was killed goes on where it was. `executor` as for `sweep`.
     """
 
 def study(
@@ -504,7 +575,7 @@ def cache_curves(
     trace: AnyTrace,
     *,
     drive: AnyDrive | None = None,
-    policies: str | Sequence[str] | None = None,
+    policies: str | MakeCachePolicy | Sequence[str | MakeCachePolicy] | None = None,
     sizes: int | float | str | Sequence[int | float | str] | None = None,
     sample: float | None = None,
     warm_up: float | None = None,
@@ -518,9 +589,45 @@ def cache_curves(
     seed: int = 1,
     progress: Progress = None,
 ) -> CacheReport:
-    """Works out what caches of each policy and size would do for a trace.
+    """Works out what caches of each policy and size would do for a trace, with a drive behind them where the
+    trace's times permit that.
 
-    A size is a number of bytes, a text as `"64MiB"`, or a share of the footprint as 0.01.
+    A size is a number of bytes, a text as `"64MiB"`, or a share of the footprint as 0.01. A policy is a name, or a
+    class of `CachePolicy`, which is slower and has no responses; `"belady"` knows the future, and is a bound.
+    """
+
+@final
+class ObjectReport(Report):
+    """Misses of caches that hold whole objects. The table has a row a policy and size."""
+
+    @property
+    def uses(self) -> int:
+        """Uses of objects."""
+
+    @property
+    def objects(self) -> int:
+        """Distinct objects."""
+
+    @property
+    def footprint_bytes(self) -> int:
+        """Bytes of these, each with the size of its first use."""
+
+    @property
+    def sizes_bytes(self) -> list[int]:
+        """Sizes of the caches, ascending."""
+
+def object_curves(
+    trace: AnyTrace,
+    *,
+    policies: str | Sequence[str] | None = None,
+    sizes: int | float | str | Sequence[int | float | str] | None = None,
+    device: int | None = None,
+    progress: Progress = None,
+) -> ObjectReport:
+    """Counts the misses of caches that hold whole objects, each of its own size, as libCacheSim does.
+
+    Every read or write is a use, in the order of the file. A size is one of `cache_curves`; a share is one of the
+    bytes of all objects.
     """
 
 def plan_stripe(
@@ -580,7 +687,8 @@ def extract(
 def validate(
     drive: AnyDrive, trace: AnyTrace, *, delays: Literal["before", "after"] | None = None
 ) -> Validation:
-    """Holds a drive against a trace that was measured on the real one."""
+    """Sends the requests of a measured trace to a drive, each as long after the completion of the one before as in
+    the trace, and compares the response times."""
 
 def reproduce(
     ids: str | Sequence[str] | None = None,

@@ -5,7 +5,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from ._freewheel import Drive, SimConfig, Trace
+    from ._freewheel import Drive, Moment, Request, SimConfig, Trace
 
 
 class ArrowTable(Protocol):
@@ -13,6 +13,34 @@ class ArrowTable(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+class Policy(Protocol):
+    """A scheduling policy: it has the requests that wait, and says which one is served next."""
+
+    def push(self, request: "Request", /) -> object:
+        """A request has arrived."""
+
+    def pick(self, moment: "Moment", /) -> "Request | int | None":
+        """Takes the request to serve next, and gives it or its sequence; None when none waits."""
+
+    def take(self, sequence: int, /) -> object:
+        """A request is taken out of turn, and waits no more."""
+
+class CachePolicy(Protocol):
+    """A policy of eviction over keys: numbers of blocks of 4 KiB. The cache looks keys up itself."""
+
+    def hit(self, key: int, /) -> object:
+        """A key in the cache is used."""
+
+    def admit(self, key: int, /) -> int | None:
+        """A key comes into the cache. Gives the key that leaves for it, which a full cache needs."""
+
+    def remove(self, key: int, /) -> object:
+        """A key leaves the cache, as if it had never been there."""
+
+MakePolicy: TypeAlias = Callable[[], Policy]
+"""A class of scheduling policies; one is made for each arm."""
+MakeCachePolicy: TypeAlias = Callable[[int], CachePolicy]
+"""A class of cache policies; one is made for each cache, with its capacity in blocks."""
 StrPath: TypeAlias = str | PathLike[str]
 """A path."""
 Size: TypeAlias = int | str

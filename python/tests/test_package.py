@@ -62,6 +62,22 @@ def test_every_item_of_the_facade_has_its_counterpart() -> None:
     assert not set(COUNTERPARTS) - names, "of the facade no more"
 
 
+def first_sentence(text: str) -> str:
+    return " ".join(text.split()).split(". ")[0].rstrip(".")
+
+
+def test_functions_of_the_facade_say_the_same_in_python() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "crates/freewheel/src").glob("*.rs"))
+    for name in ["study", "cache_curves", "extract", "validate"]:
+        found = re.search(rf"((?:^///[^\n]*\n)+)(?:^#\[[^\n]*\n)*^pub fn {name}\b", source, re.M)
+        assert found, name
+        rust = first_sentence(found.group(1).replace("///", ""))
+        assert first_sentence(inspect.getdoc(getattr(freewheel, name)) or "") == rust, name
+        stub = re.search(rf'^def {name}\(.*?"""(.*?)"""', Path("python/freewheel/_freewheel.pyi").read_text(),
+                         re.M | re.S)
+        assert stub and first_sentence(stub.group(1)) == rust, name
+
+
 def test_everything_that_is_exported_is_documented() -> None:
     for name in set(freewheel.__all__) - {"__version__"}:
         assert inspect.getdoc(getattr(freewheel, name)), name

@@ -4,10 +4,11 @@ use freewheel_study::CacheProgressSink;
 
 use crate::Error;
 
-pub use freewheel_model::cache::{CachePolicy, POLICIES as CACHE_POLICIES};
-pub use freewheel_report::CacheReport;
+pub use freewheel_model::cache::{KeyPolicy, POLICIES as CACHE_POLICIES};
+pub use freewheel_report::{CacheReport, ObjectReport};
 pub use freewheel_study::{
-    CACHE_DEPTH, CacheCurvesOptions, CacheProgress, CacheSize, ResponseRuns, Share,
+    CACHE_DEPTH, CacheCurvesOptions, CacheProgress, CacheSize, ComparedPolicy, ObjectCurvesOptions,
+    ResponseRuns, Share,
 };
 
 /// Works out what caches of each policy and size would do for a trace, with a drive behind them where the
@@ -36,4 +37,28 @@ pub fn cache_curves(
     progress: CacheProgressSink<'_>,
 ) -> Result<CacheReport, Error> {
     Ok(CacheReport::new(freewheel_study::cache_curves(options, progress)?))
+}
+
+/// Counts the misses of caches whose objects have sizes of their own, as a cache simulator does.
+///
+/// ```
+/// use freewheel::caches::{ObjectCurvesOptions, object_curves};
+/// use freewheel::experiments::TraceWorkload;
+///
+/// let file = "../../data/recorded/sqlite-ext4.csv.zst".into();
+/// let trace = TraceWorkload { file, ..TraceWorkload::default() };
+/// let options = ObjectCurvesOptions {
+///     policies: vec!["sieve".parse()?, "belady".parse()?],
+///     sizes: vec!["10%".parse()?],
+///     ..ObjectCurvesOptions::new(trace)
+/// };
+/// let curves = object_curves(&options, &|_| {})?.curves.curves;
+/// assert!(curves[1].points[0].misses < curves[0].points[0].misses);
+/// # Ok::<(), freewheel::Error>(())
+/// ```
+pub fn object_curves(
+    options: &ObjectCurvesOptions,
+    progress: CacheProgressSink<'_>,
+) -> Result<ObjectReport, Error> {
+    Ok(ObjectReport { curves: freewheel_study::object_curves(options, progress)? })
 }

@@ -18,7 +18,6 @@ use freewheel_live::nbd::{ListenError, TlsError};
 use freewheel_live::serve::backend::{ExportError, OpenError};
 use freewheel_live::serve::{FinishError, ServeError};
 use freewheel_live::trial::TrialError;
-use freewheel_model::cache::ParseCachePolicyError;
 use freewheel_model::drive::scale::ScaleError;
 use freewheel_model::sched::ParsePolicyError;
 use freewheel_reproduce::ReproduceError;
@@ -31,7 +30,9 @@ use freewheel_study::fleet::{FleetError, NotAFleet};
 use freewheel_study::plan::PlanError;
 use freewheel_study::sweep::SweepError;
 use freewheel_study::table::TableError;
-use freewheel_study::{CacheCurvesError, ParseCacheSizeError, StudyError};
+use freewheel_study::{
+    CacheCurvesError, ObjectCurvesError, ParseCacheSizeError, ParseComparedPolicyError, StudyError,
+};
 use freewheel_trace::{
     Format, Malformed, TimeUnit, TraceError, UnknownFormatName, UnknownTimeUnit,
 };
@@ -251,9 +252,10 @@ errors! {
     ListenError => |_| ErrorKind::Other,
     LogError => |_| ErrorKind::Other,
     ManifestError => |_| ErrorKind::Other,
+    ObjectCurvesError => object_curves,
     OpenError => open,
-    ParseCachePolicyError => |_| ErrorKind::UnknownPolicy,
     ParseCacheSizeError => |_| ErrorKind::Other,
+    ParseComparedPolicyError => |_| ErrorKind::UnknownPolicy,
     ParsePolicyError => |_| ErrorKind::UnknownPolicy,
     PlanError => plan,
     RealDriveError => real_drive,
@@ -393,6 +395,14 @@ fn cache_curves(error: &CacheCurvesError) -> ErrorKind {
         CacheCurvesError::NoCountedReads { .. } => ErrorKind::NoCountedReads,
         CacheCurvesError::Size { .. } => ErrorKind::CacheSize,
         CacheCurvesError::NoPolicy | CacheCurvesError::WarmUp { .. } => ErrorKind::Other,
+    }
+}
+
+fn object_curves(error: &ObjectCurvesError) -> ErrorKind {
+    match error {
+        ObjectCurvesError::Config(error) => config(error),
+        ObjectCurvesError::NoUses { .. } => ErrorKind::NoRequests,
+        ObjectCurvesError::Policy { .. } => ErrorKind::UnknownPolicy,
     }
 }
 

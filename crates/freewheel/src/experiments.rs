@@ -10,8 +10,8 @@ use freewheel_study::{ProgressSink, StudyOptions};
 use crate::Error;
 
 pub use freewheel_live::stopwatch::{Stopwatch, timed};
-pub use freewheel_model::sched::POLICIES;
 pub use freewheel_model::sched::linux::LINUX_SCHEDULERS;
+pub use freewheel_model::sched::{Moment, POLICIES, Policy, Waiting};
 pub use freewheel_report::SimDocument;
 pub use freewheel_sim::config::{CoarseTimes, ConfigError, TraceWorkload, key_and_value};
 pub use freewheel_sim::log::{CompletionLog, CompletionRows};
@@ -77,7 +77,7 @@ pub fn fit_drive(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<D
     Ok(freewheel_study::fit_drive(options, progress)?)
 }
 
-/// Studies a trace on a drive: each scheduling policy, and a scrub in the rotational gaps.
+/// Studies a trace on a drive: each scheduling policy, what would help, and a scrub in the rotational gaps.
 ///
 /// ```
 /// use freewheel::experiments::TraceWorkload;

@@ -10,8 +10,8 @@ use freewheel_sim::config::TraceWorkload;
 use crate::Error;
 
 pub use freewheel_extract::validate::{
-    FioFigures, FioRow, FioValidation, FittedValue, GapReading, LeftOut, RateValidation,
-    ValidationFit, ZoneRate, is_fio, is_rates,
+    FioFigures, FioRow, FioValidation, GapReading, LeftOut, RateValidation, ValidationFit, is_fio,
+    is_rates,
 };
 pub use freewheel_extract::{
     ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackMerge,

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freewheel::caches::{
-    CacheCurvesOptions, CachePolicy, CacheProgress, CacheSize, ResponseRuns, Share,
+    CacheCurvesOptions, CacheProgress, CacheSize, ComparedPolicy, ResponseRuns, Share,
 };
 use freewheel::drives::DEFAULT_DRIVE;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::drive;
 use crate::fault::Fault;
 use crate::frame::Frame;
-use crate::job;
+use crate::job::{self, Watch};
+use crate::own_cache_policy::OwnCachePolicy;
 use crate::report::{Parts, Report};
 use crate::studies::{Replay, check_cache_depth, json};
 use crate::table::Columns;
@@ -37,7 +39,8 @@ pub enum AnySize {
 }
 
 impl AnySize {
-    fn get(&self) -> PyResult<CacheSize> {
+    /// Size as the library has it.
+    pub fn get(&self) -> PyResult<CacheSize> {
         match self {
             Self::Bytes(bytes) => parsed("sizes", &format!("{bytes}B")),
             Self::Share(share) => share_of("sizes", *share).map(CacheSize::OfFootprint),
@@ -53,7 +56,8 @@ fn share_of(name: &str, share: f64) -> PyResult<Share> {
     })
 }
 
-/// Works out what caches of each policy and size would do for a trace.
+/// Works out what caches of each policy and size would do for a trace, with a drive behind them where the trace's
+/// times permit that.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, drive=None, policies=None, sizes=None, sample=None, warm_up=None, responses="best",
@@ -65,7 +69,7 @@ pub fn cache_curves(
     py: Python<'_>,
     trace: &Bound<'_, PyAny>,
     drive: Option<Bound<'_, PyAny>>,
-    policies: Option<OneOrMore<String>>,
+    policies: Option<&Bound<'_, PyAny>>,
     sizes: Option<OneOrMore<AnySize>>,
     sample: Option<f64>,
     warm_up: Option<f64>,
@@ -83,9 +87,7 @@ pub fn cache_curves(
     let workload = Replay { mode: replay, fit, coarse_times, device }.of(&source)?;
     let drive = drive.as_ref().map(drive::reference).transpose()?;
     let mut options = CacheCurvesOptions::new(workload, drive.as_deref().unwrap_or(DEFAULT_DRIVE));
-    if let Some(names) = policies {
-        options.policies = self::policies(names.into_vec())?;
-    }
+    let policies = policies.map(self::policies).transpose()?;
     let sizes = sizes.map(OneOrMore::into_vec).unwrap_or_default();
     options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
     options.sample = sample.map(|share| share_of("sample", share)).transpose()?;
@@ -95,23 +97,56 @@ pub fn cache_curves(
     options.responses = choice("responses", responses, &kinds)?;
     options.cache_depth = cache_depth.unwrap_or(options.cache_depth);
     check_cache_depth(options.cache_depth)?;
-    run(py, CacheCurvesOptions { electronics, seed, ..options }, source, progress)
+    run(py, CacheCurvesOptions { electronics, seed, ..options }, policies, source, progress)
 }
 
-fn policies(names: Vec<String>) -> PyResult<Vec<CachePolicy>> {
-    let policy = |name: &String| {
-        name.parse::<CachePolicy>().map_err(|error| Fault::from(error).raise_here())
-    };
-    names.iter().map(policy).collect()
+/// A policy that ships, by its name, or one of Python.
+enum Compared {
+    Named(ComparedPolicy),
+    Own(OwnCachePolicy),
+}
+
+impl Compared {
+    fn of(policy: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match policy.extract::<String>() {
+            Ok(name) => {
+                let named = name.parse::<ComparedPolicy>();
+                named.map(Self::Named).map_err(|error| Fault::from(error).raise(policy.py()))
+            }
+            Err(_) => OwnCachePolicy::new(policy).map(Self::Own),
+        }
+    }
+
+    fn watched(self, watch: &Arc<Watch>) -> ComparedPolicy {
+        match self {
+            Self::Named(policy) => policy,
+            Self::Own(own) => {
+                let make = own.watched(watch);
+                ComparedPolicy::own(own.name, make)
+            }
+        }
+    }
+}
+
+/// One policy, or a list of them.
+fn policies(policies: &Bound<'_, PyAny>) -> PyResult<Vec<Compared>> {
+    if policies.is_instance_of::<PyString>() || policies.is_callable() {
+        return Ok(vec![Compared::of(policies)?]);
+    }
+    policies.try_iter()?.map(|policy| Compared::of(&policy?)).collect()
 }
 
 fn run(
     py: Python<'_>,
-    options: CacheCurvesOptions,
+    mut options: CacheCurvesOptions,
+    policies: Option<Vec<Compared>>,
     source: Arc<Source>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<CacheReport>> {
     let (report, frame) = job::run(py, progress, move |watch| {
+        if let Some(policies) = policies {
+            options.policies = policies.into_iter().map(|policy| policy.watched(watch)).collect();
+        }
         let progress = |progress: CacheProgress<'_>| match progress {
             CacheProgress::Reading { done, total }
             | CacheProgress::Counting { done, total }
@@ -140,7 +175,9 @@ fn frame(report: &freewheel::caches::CacheReport) -> Result<Frame, Fault> {
     let curves = &report.curves.curves;
     let rows: Vec<_> = curves
         .iter()
-        .flat_map(|curve| curve.miss_ratios.iter().map(|ratio| (curve.policy, curve.title, ratio)))
+        .flat_map(|curve| {
+            curve.miss_ratios.iter().map(|ratio| (&curve.policy, &*curve.title, ratio))
+        })
         .collect();
     let mut responses = BTreeMap::new();
     let simulated = report.curves.responses.simulated();

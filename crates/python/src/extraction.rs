@@ -68,7 +68,7 @@ impl Target {
     }
 }
 
-/// Finds the parameters of a drive by timing reads of it: a `Drive` or `"emulated:NAME"` in virtual time, or
+/// Finds the parameters of a drive by timing reads of it. It is a `Drive` or `"emulated:NAME"` in virtual time, or
 /// the path of a block device.
 #[pyfunction]
 #[pyo3(signature = (target, *, name="extracted", seed=1, progress=None))]
@@ -140,7 +140,8 @@ impl Extraction {
     }
 }
 
-/// Holds a drive against a trace that was measured on the real one.
+/// Sends the requests of a measured trace to a drive, each as long after the completion of the one before as in
+/// the trace, and compares the response times.
 #[pyfunction]
 #[pyo3(signature = (drive, trace, *, delays=None))]
 pub fn validate(

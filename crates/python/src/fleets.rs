@@ -39,7 +39,7 @@ struct Wanted {
 #[pyfunction]
 #[pyo3(signature = (
     traces, *, drive=None, places=None, output=None, gaps=false, changes=true, checks=false, goal="mean",
-    hot=HOT_SHARE, reports=REPORTS, replay="auto", fit="as-is", coarse_times="spread", seed=1, jobs=None,
+    hot=None, reports=None, replay="auto", fit="as-is", coarse_times="spread", seed=1, jobs=None,
     executor=None, progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -53,8 +53,8 @@ pub fn fleet(
     changes: bool,
     checks: bool,
     goal: &str,
-    hot: f64,
-    reports: usize,
+    hot: Option<f64>,
+    reports: Option<usize>,
     replay: &str,
     fit: &str,
     coarse_times: &str,
@@ -63,6 +63,7 @@ pub fn fleet(
     executor: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<FleetReport>> {
+    let (hot, reports) = (hot.unwrap_or(HOT_SHARE), reports.unwrap_or(REPORTS));
     if !(0.0..=1.0).contains(&hot) {
         return Err(argument(format!("hot={hot}: 0 to 1 are allowed"), "write hot=0.5").raise(py));
     }
@@ -220,9 +221,9 @@ impl FleetReport {
     }
 
     /// Names of the drives that are worth a look, the first of them most.
-    #[pyo3(signature = (most=REPORTS))]
-    fn worth_a_look(&self, most: usize) -> Vec<String> {
-        let found = self.report.worth_a_look(most).into_iter();
+    #[pyo3(signature = (most=None))]
+    fn worth_a_look(&self, most: Option<usize>) -> Vec<String> {
+        let found = self.report.worth_a_look(most.unwrap_or(REPORTS)).into_iter();
         found.map(|at| self.report.rows[at].member.name.clone()).collect()
     }
 }

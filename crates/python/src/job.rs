@@ -2,7 +2,7 @@
 //!
 //! A run has a thread of its own. The caller's thread waits for it without the interpreter's lock, and looks
 //! for signals now and then. A run that is given up unwinds from its next report of progress, so that its
-//! files are cleaned up; nobody waits for that.
+//! files are cleaned up; nobody waits for that. It may call Python, as for a policy of the caller's.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -34,14 +34,33 @@ pub struct Watch {
 /// What a run that was given up unwinds with.
 struct GivenUp;
 
+/// What a run unwinds with in which Python raised an exception.
+struct Raised(PyErr);
+
 impl Watch {
     /// Reports how far the run is. Does not return where the run was given up.
     pub fn report(&self, done: u64, total: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
+        self.check();
+    }
+
+    /// Does not return where the run was given up.
+    fn check(&self) {
         if self.is_given_up.load(Ordering::Relaxed) {
             // No panic: it says nothing, and ends in `run`.
             resume_unwind(Box::new(GivenUp));
+        }
+    }
+
+    /// Calls Python from within a run. An exception there ends the run, and is what `run` fails by.
+    pub fn call<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
+        self.check();
+        match Python::try_attach(call) {
+            Some(Ok(value)) => value,
+            Some(Err(error)) => resume_unwind(Box::new(Raised(error))),
+            // The interpreter ends.
+            None => resume_unwind(Box::new(GivenUp)),
         }
     }
 
@@ -84,7 +103,7 @@ type Ended<T> = Result<Result<T, Fault>, Box<dyn Any + Send>>;
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&Watch) -> Result<T, Fault> + Send + 'static,
+    work: impl FnOnce(&Arc<Watch>) -> Result<T, Fault> + Send + 'static,
 ) -> PyResult<T> {
     let mut audience = Audience::new(py, progress)?;
     let watch = Arc::new(Watch::default());
@@ -102,7 +121,10 @@ pub fn run<T: Send + 'static>(
         watch.is_given_up.store(true, Ordering::Relaxed);
         let _ = told.within(py, CLEAN_UP);
     })?;
-    let done = ended.unwrap_or_else(|panic| resume_unwind(panic));
+    let done = ended.unwrap_or_else(|panic| match panic.downcast::<Raised>() {
+        Ok(raised) => Err(Fault::Python(raised.0)),
+        Err(panic) => resume_unwind(panic),
+    });
     let done = done.map_err(|fault| fault.raise(py))?;
     let (_, total) = watch.amount();
     audience.tell((total, total))?;

@@ -18,6 +18,9 @@ mod fault;
 mod fleets;
 mod frame;
 mod job;
+mod objects;
+mod own_cache_policy;
+mod own_policy;
 mod plans;
 mod report;
 mod simulation;
@@ -52,6 +55,10 @@ mod _freewheel {
     use super::fleets::{FleetPlan, FleetReport, fleet, run_fleet_chunk};
     #[pymodule_export]
     use super::frame::Frame;
+    #[pymodule_export]
+    use super::objects::{ObjectReport, object_curves};
+    #[pymodule_export]
+    use super::own_policy::{Moment, Request};
     #[pymodule_export]
     use super::plans::{PlaceReport, StripeReport, plan_placement, plan_stripe};
     #[pymodule_export]

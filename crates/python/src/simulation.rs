@@ -15,6 +15,8 @@ use crate::config::SimConfig;
 use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::job::{self, Watch};
+use crate::own_cache_policy::OwnCachePolicy;
+use crate::own_policy::OwnPolicy;
 use crate::report::{Parts, Report};
 use crate::table::op_name;
 
@@ -22,6 +24,27 @@ use crate::table::op_name;
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct SimReport {
     ran: Arc<Ran>,
+}
+
+/// Policies of Python in place of the configured ones.
+struct Own {
+    policy: Option<OwnPolicy>,
+    cache_policy: Option<OwnCachePolicy>,
+}
+
+impl Own {
+    fn put_into(self, mut experiment: Experiment, watch: &Arc<Watch>) -> Result<Experiment, Fault> {
+        if let Some(policy) = self.policy {
+            let make = policy.watched(watch);
+            experiment = experiment.with_policy(policy.name, make).map_err(Fault::experiment)?;
+        }
+        if let Some(policy) = self.cache_policy {
+            let make = policy.watched(watch);
+            let with = experiment.with_cache_policy(policy.name, make);
+            experiment = with.map_err(Fault::experiment)?;
+        }
+        Ok(experiment)
+    }
 }
 
 /// An experiment and what came out.
@@ -33,10 +56,12 @@ struct Ran {
 impl Ran {
     fn new(
         config: freewheel::SimConfig,
+        own: Own,
         completions: bool,
-        watch: &Watch,
+        watch: &Arc<Watch>,
     ) -> Result<(Self, Option<Frame>), Fault> {
         let experiment = Experiment::new(config).map_err(Fault::experiment)?;
+        let experiment = own.put_into(experiment, watch)?;
         let mut progress = |done, total| watch.report(done, total);
         let (mut result, rows) = match completions {
             true => {
@@ -59,9 +84,11 @@ impl Ran {
     fn text(&self) -> String {
         let RunResult { requests, response, .. } = &self.result;
         let ms = |ns: f64| format!("{:.3} ms", ns / 1e6);
+        let under = self.experiment.own_policy().map(|name| format!(" under {name}"));
         format!(
-            "{}: {requests} requests, {:.1} a second, utilisation {:.1} %; response {} on average, {} at p99",
+            "{}{}: {requests} requests, {:.1} a second, utilisation {:.1} %; response {} on average, {} at p99",
             self.experiment.config.drive,
+            under.unwrap_or_default(),
             self.result.requests_per_second,
             100.0 * self.result.utilisation,
             ms(response.mean_ns),
@@ -87,18 +114,28 @@ impl Ran {
 
 /// Runs an experiment: a path, a text of TOML, a dict or a `SimConfig`.
 #[pyfunction]
-#[pyo3(signature = (config, *, overrides=None, seed=None, completions=false, progress=None))]
+#[pyo3(signature = (
+    config, *, overrides=None, seed=None, policy=None, cache_policy=None, completions=false, progress=None
+))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub fn simulate(
     py: Python<'_>,
     config: &Bound<'_, PyAny>,
     overrides: Option<&Bound<'_, PyDict>>,
     seed: Option<u64>,
+    policy: Option<&Bound<'_, PyAny>>,
+    cache_policy: Option<&Bound<'_, PyAny>>,
     completions: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<SimReport>> {
     let mut config = SimConfig::of(config, overrides)?;
     config.seed = seed.unwrap_or(config.seed);
-    let (ran, frame) = job::run(py, progress, move |watch| Ran::new(config, completions, watch))?;
+    let own = Own {
+        policy: policy.map(OwnPolicy::new).transpose()?,
+        cache_policy: cache_policy.map(OwnCachePolicy::new).transpose()?,
+    };
+    let run = move |watch: &Arc<Watch>| Ran::new(config, own, completions, watch);
+    let (ran, frame) = job::run(py, progress, run)?;
     let ran = Arc::new(ran);
     let report = Report::new(ran.parts(frame));
     Py::new(py, PyClassInitializer::from(report).add_subclass(SimReport { ran }))

@@ -257,6 +257,7 @@ pub fn frame(columns: Vec<(String, Column)>) -> Result<Frame, Fault> {
             all.whole(name, values)
         }
         Column::OptionalReal(values) => all.numbers(name, values.iter().copied()),
+        Column::OptionalFlag(values) => all.optional_flags(name, values.iter().copied()),
         Column::OptionalText(values) => {
             all.optional_texts(name, values.iter().map(Option::as_deref))
         }

@@ -47,6 +47,11 @@ impl Columns {
         self.push(name, DataType::Boolean, Arc::new(values.map(Some).collect::<BooleanArray>()))
     }
 
+    /// A column of yes and no, some of which may be missing.
+    pub fn optional_flags(self, name: &str, values: impl Iterator<Item = Option<bool>>) -> Self {
+        self.push(name, DataType::Boolean, Arc::new(values.collect::<BooleanArray>()))
+    }
+
     fn push(mut self, name: &str, of: DataType, array: ArrayRef) -> Self {
         self.fields.push(Field::new(name, of, array.null_count() > 0));
         self.arrays.push(array);

@@ -40,7 +40,7 @@ impl Source {
 
     /// How it is read.
     pub fn open_options(&self) -> OpenOptions {
-        self.open.clone()
+        self.open
     }
 
     /// Its replay, with defaults for how.

@@ -3,11 +3,14 @@
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{FilesWorkload, SimConfig, Workload};
-use freewheel_sim::files::{ClassResult, CoolingResult, DiskUse, FilesRun};
+use freewheel_sim::files::{
+    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun, NewFilesResult,
+    RestripingResult,
+};
 use freewheel_units::grouped;
 
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{ms, percent, rate};
+use crate::numbers::{ms, percent, rate, size};
 use crate::rows::Rows;
 
 /// Disks of a terminal's table at most: the busiest ones.
@@ -17,6 +20,10 @@ const DISKS_SHOWN: usize = 24;
 pub(crate) fn tables(result: &RunResult) -> Vec<(&'static str, Rows)> {
     let Some(files) = &result.files else { return Vec::new() };
     let mut tables = vec![("Files", classes(&files.classes))];
+    tables.extend(stripes(&files.classes).map(|rows| ("Stripes", rows)));
+    tables.extend(files.drift.as_ref().map(|drift| ("Drift", drift_rows(drift))));
+    tables.extend(files.new_files.as_ref().map(|new| ("New files", new_rows(new))));
+    tables.extend(files.restriping.as_ref().map(|done| ("New stripes", restriping_rows(done))));
     tables.extend(files.cooling.as_ref().map(|cooling| ("Moves", cooling_rows(cooling))));
     tables.push(("Disks", disks(&result.disks, files)));
     tables
@@ -30,9 +37,11 @@ pub(crate) fn text(result: &RunResult) -> Vec<String> {
 
 /// That the disks cannot serve what is asked: the queue grows until the run ends.
 pub(crate) fn overload(config: &SimConfig, result: &RunResult) -> Option<Finding> {
-    let Workload::Files(FilesWorkload { rate: Some(rate), .. }) = &config.workload else {
+    let Workload::Files(FilesWorkload { rate: Some(rate), rates, .. }) = &config.workload else {
         return None;
     };
+    // Of several rates the lowest: a run that outlasts even that one did not keep up.
+    let rate = rates.iter().map(|later| later.rate).fold(*rate, f64::min);
     let expected_s = result.requests as f64 / rate;
     let elapsed_s = result.elapsed_ns as f64 / 1e9;
     let is_late = elapsed_s > OUTLASTS * expected_s && result.outstanding_mean > QUEUE_LONG;
@@ -69,11 +78,84 @@ fn classes(classes: &[ClassResult]) -> Rows {
     Rows::new(head, classes.iter().map(row))
 }
 
+/// Stripes of each class; none where every file is whole.
+fn stripes(classes: &[ClassResult]) -> Option<Rows> {
+    let range = |least: String, most: String| match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    };
+    let row = |class: &ClassResult| {
+        let ClassStripes { unit_min, unit_max, width_min, width_max } = class.stripes?;
+        Some([
+            class.name.clone(),
+            range(size(unit_min.get()), size(unit_max.get())),
+            range(width_min.to_string(), width_max.to_string()),
+        ])
+    };
+    let rows: Vec<[String; 3]> = classes.iter().filter_map(row).collect();
+    (!rows.is_empty()).then(|| Rows::new(["class", "stripe unit", "disks a file"], rows))
+}
+
+fn drift_rows(drift: &DriftResult) -> Rows {
+    let DriftResult { changes, files } = drift;
+    let rows = [
+        ["changes of the hot set".to_owned(), grouped(*changes)],
+        ["files that changed their share".to_owned(), grouped(*files)],
+    ];
+    Rows::new(["drift", ""], rows)
+}
+
+fn new_rows(new: &NewFilesResult) -> Rows {
+    let NewFilesResult { created, bytes, deleted, without_room } = new;
+    let rows = [
+        ["created".to_owned(), grouped(*created)],
+        ["bytes created".to_owned(), bytes.human_decimal()],
+        ["deleted".to_owned(), grouped(*deleted)],
+        ["without room, old file overwritten".to_owned(), grouped(*without_room)],
+    ];
+    Rows::new(["new files", ""], rows)
+}
+
+fn restriping_rows(restriping: &RestripingResult) -> Rows {
+    let RestripingResult {
+        checks,
+        triggered,
+        files,
+        bytes,
+        without_room,
+        unfinished,
+        held_writes,
+        copying_ns,
+    } = restriping;
+    let rows = [
+        ["files with new stripes".to_owned(), grouped(*files)],
+        ["bytes copied".to_owned(), bytes.human_decimal()],
+        ["copies under way".to_owned(), format!("{:.1} s", *copying_ns as f64 / 1e9)],
+        ["not complete at the end".to_owned(), grouped(*unfinished)],
+        ["without room".to_owned(), grouped(*without_room)],
+        ["writes held meanwhile".to_owned(), grouped(*held_writes)],
+        ["checks of the load".to_owned(), grouped(*checks)],
+        ["of them with new stripes".to_owned(), grouped(*triggered)],
+    ];
+    Rows::new(["restriping", ""], rows)
+}
+
 fn cooling_rows(cooling: &CoolingResult) -> Rows {
-    let CoolingResult { steps, moves, bytes, refusals, held_writes, copying_ns } = cooling;
+    let CoolingResult {
+        steps,
+        moves,
+        bytes,
+        refusals,
+        held_writes,
+        at_once,
+        unfinished,
+        copying_ns,
+    } = cooling;
     let mut rows = vec![
         ["moves".to_owned(), grouped(*moves)],
         ["bytes moved".to_owned(), bytes.human_decimal()],
+        ["most moves at once".to_owned(), grouped(*at_once)],
+        ["not complete at the end".to_owned(), grouped(*unfinished)],
         ["copies under way".to_owned(), format!("{:.1} s", *copying_ns as f64 / 1e9)],
         ["writes held meanwhile".to_owned(), grouped(*held_writes)],
         ["looks at the disks".to_owned(), grouped(*steps)],

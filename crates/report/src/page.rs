@@ -123,7 +123,7 @@ div.dense table { font-size: 13px; }
 .dense th, .dense td { padding: 5px; }
 .scroll td small { display: block; font-size: 12.5px; color: var(--faint); }
 .scroll td small.warning { color: var(--bad); }
-td.words { white-space: normal; text-align: left; } th.words { text-align: left; }
+td.words { white-space: normal; text-align: left; min-width: 170px; } th.words { text-align: left; }
 .inside { color: var(--good); font-weight: 600; }
 .known { color: var(--known); font-weight: 600; }
 .outside { color: var(--bad); font-weight: 600; }

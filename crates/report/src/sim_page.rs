@@ -1,6 +1,5 @@
 //! One simulation as a page.
 
-use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{Experiment, SimConfig, WithoutEffect, Workload};
@@ -44,8 +43,8 @@ fn without_effect(WithoutEffect { key, why }: WithoutEffect) -> Finding {
 
 /// The page of `freewheel sim --report`.
 pub fn sim_html(experiment: &Experiment, result: &RunResult) -> String {
-    let (config, spec) = (&experiment.config, &experiment.spec);
-    let title = title(config, spec, result);
+    let config = &experiment.config;
+    let title = title(experiment, result);
     let lead = format!(
         "{} requests in {} of virtual time; seed {}, result hash {}.",
         grouped(result.requests),
@@ -74,7 +73,8 @@ pub fn sim_html(experiment: &Experiment, result: &RunResult) -> String {
 }
 
 /// Title of the run.
-fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
+fn title(experiment: &Experiment, result: &RunResult) -> String {
+    let (config, spec) = (&experiment.config, &experiment.spec);
     let load = match &config.workload {
         Workload::Closed { outstanding: 1, .. } => "one client".into(),
         Workload::Closed { outstanding, .. } => format!("{outstanding} clients"),
@@ -91,7 +91,11 @@ fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
         Workload::Files(_) => String::new(),
         _ => format!(" on {}", spec.model),
     };
-    let mut title = format!("{load}{drive} under {}", config.scheduler.title());
+    let policy = experiment.own_policy().map_or_else(|| config.scheduler.title(), str::to_owned);
+    let mut title = format!("{load}{drive} under {policy}");
+    if let Some(policy) = experiment.own_cache_policy() {
+        title += &format!(", with a cache under {policy}");
+    }
     if let Some(arm) = result.background.first() {
         let tasks: Vec<&str> = arm.tasks.iter().map(|task| &*task.name).collect();
         title += &format!(", free work: {}", tasks.join(", "));

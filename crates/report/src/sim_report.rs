@@ -34,6 +34,12 @@ pub struct SimReport<'a> {
 #[derive(Serialize)]
 pub struct SimDocument<'a> {
     config: &'a SimConfig,
+    /// Name of the caller's policy that decided in place of `config.scheduler`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_policy: Option<&'a str>,
+    /// Name of the one that evicted in place of `config.cache.policy`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_cache_policy: Option<&'a str>,
     drive: DriveIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceInfo>,
@@ -48,6 +54,8 @@ impl<'a> SimDocument<'a> {
     pub fn new(experiment: &'a Experiment, result: &'a RunResult) -> Self {
         Self {
             config: &experiment.config,
+            own_policy: experiment.own_policy(),
+            own_cache_policy: experiment.own_cache_policy(),
             drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
             trace: experiment.trace.as_ref(),
             merged_traces: experiment.traces().skip(1).collect(),

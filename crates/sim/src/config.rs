@@ -40,8 +40,9 @@ pub use effect::WithoutEffect;
 pub(crate) use effect::check_effect;
 pub use error::ConfigError;
 pub use files::{
-    CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, Drift, FileClass, FileOrder,
-    FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles, MoreDisks,
+    CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, CopiesConfig, Drift,
+    FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
+    HotFiles, LaterRate, MoreDisks, NewHeatConfig, RestripingConfig, RestripingTrigger,
 };
 pub use host::HostConfig;
 pub(crate) use measured::check_measured;

@@ -3,12 +3,14 @@
 //! The volume holds the files one after the other. A file is cut into runs of one unit, which go round
 //! its extents; so a request has at most one piece on each extent, and the piece has no gap. After the
 //! files, every disk has a raw range that reaches each of its blocks: migrations read and write there. Behind
-//! these are the files once more: a write there reaches both places of the extent that moves.
+//! these are the files once more: a write there reaches both places of the extent that moves. And once more:
+//! requests there reach the layout to which a file is copied.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::BTreeMap;
 
 use freewheel_model::array::Piece;
-use freewheel_model::array::placement::{ExtentId, Place, Placement};
+use freewheel_model::array::placement::{ExtentId, FileId, Place, Placement};
 use freewheel_units::{Blocks, Lbn, VolumeBlock};
 
 /// A file that is cut into runs.
@@ -53,13 +55,23 @@ impl MappedFile {
 /// The files of a volume and where their extents lie now.
 #[derive(Debug, Clone)]
 pub struct FileMap {
-    files: Vec<MappedFile>,
+    files: RefCell<Vec<MappedFile>>,
     /// First volume block of each file, and the end of the last one.
     starts: Vec<u64>,
     disk_blocks: u64,
     placement: RefCell<Placement>,
-    /// A second place of an extent that moves, for writes that reach both.
-    second: Cell<Option<(ExtentId, Place)>>,
+    /// Second places of extents that move, for writes that reach both.
+    second: RefCell<BTreeMap<ExtentId, Place>>,
+    /// Files that may not be deleted now, as copies use their extents; with the number of copies.
+    pins: RefCell<BTreeMap<FileId, u32>>,
+    /// Extents that were deleted and have not been asked for, and the disk of each.
+    removed: RefCell<Vec<(ExtentId, u32)>>,
+    /// Layouts to which files are being copied, for the copies and for writes that reach both.
+    next_layouts: RefCell<BTreeMap<u32, MappedFile>>,
+    /// Layouts that files had before a copy, until no request uses them any more.
+    old_layouts: RefCell<BTreeMap<u32, MappedFile>>,
+    /// Number of the next extent that a new layout gets.
+    next_extent: Cell<u32>,
 }
 
 impl FileMap {
@@ -72,12 +84,72 @@ impl FileMap {
             starts.push(end);
         }
         let placement = RefCell::new(placement);
-        Self { files, starts, disk_blocks: disk_blocks.get(), placement, second: Cell::new(None) }
+        let next_extent = files.iter().map(|file| file.first_extent.0 + file.width).max();
+        Self {
+            files: RefCell::new(files),
+            starts,
+            disk_blocks: disk_blocks.get(),
+            placement,
+            second: RefCell::default(),
+            pins: RefCell::default(),
+            removed: RefCell::default(),
+            next_layouts: RefCell::default(),
+            old_layouts: RefCell::default(),
+            next_extent: Cell::new(next_extent.unwrap_or(0)),
+        }
     }
 
     /// The files, by number.
-    pub fn files(&self) -> &[MappedFile] {
-        &self.files
+    pub fn files(&self) -> Ref<'_, [MappedFile]> {
+        Ref::map(self.files.borrow(), Vec::as_slice)
+    }
+
+    /// A file as it is laid out now.
+    pub(crate) fn file(&self, number: u32) -> MappedFile {
+        self.files.borrow()[number as usize]
+    }
+
+    /// True if a file has been created and not deleted.
+    pub(crate) fn is_there(&self, number: u32) -> bool {
+        self.placement.borrow().contains(self.file(number).first_extent)
+    }
+
+    /// A layout for a file with other runs, whose extents have numbers of their own.
+    pub(crate) fn new_layout(&self, number: u32, unit: Blocks, width: u32) -> MappedFile {
+        let first_extent = ExtentId(self.next_extent.get());
+        self.next_extent.set(first_extent.0 + width);
+        MappedFile { unit, width, first_extent, ..self.file(number) }
+    }
+
+    /// Sets the layout to which a file is copied. Its extents have places.
+    pub(crate) fn begin_layout(&self, number: u32, layout: MappedFile) {
+        self.next_layouts.borrow_mut().insert(number, layout);
+    }
+
+    /// Makes the layout to which a file was copied the valid one.
+    pub(crate) fn switch_layout(&self, number: u32) {
+        let new = self.next_layouts.borrow_mut().remove(&number).expect("a layout that was begun");
+        let old = std::mem::replace(&mut self.files.borrow_mut()[number as usize], new);
+        self.old_layouts.borrow_mut().insert(number, old);
+    }
+
+    /// Frees the room of the layout that a file had before.
+    pub(crate) fn drop_old_layout(&self, number: u32) {
+        let old = self.old_layouts.borrow_mut().remove(&number);
+        self.remove_extents(&old.expect("a layout that was valid before"));
+    }
+
+    fn remove_extents(&self, layout: &MappedFile) {
+        let MappedFile { first_extent, width, .. } = *layout;
+        for id in (first_extent.0..first_extent.0 + width).map(ExtentId) {
+            let extent = self.placement.borrow_mut().remove(id);
+            self.removed.borrow_mut().push((id, extent.place.disk));
+        }
+    }
+
+    /// The address of a block of a file in the layout to which it is copied.
+    pub(crate) fn next_layout_address(&self, address: VolumeBlock) -> VolumeBlock {
+        VolumeBlock::new(self.raw_end() + self.end() + address.get())
     }
 
     /// The address of a block of a file.
@@ -103,9 +175,41 @@ impl FileMap {
         VolumeBlock::new(self.raw_end() + address.get())
     }
 
-    /// The second place of an extent that moves.
-    pub(crate) fn set_second(&self, second: Option<(ExtentId, Place)>) {
-        self.second.set(second);
+    /// Sets the second place of an extent that moves; None when it moves no more.
+    pub(crate) fn set_second(&self, extent: ExtentId, place: Option<Place>) {
+        let mut second = self.second.borrow_mut();
+        match place {
+            Some(place) => second.insert(extent, place),
+            None => second.remove(&extent),
+        };
+    }
+
+    /// Keeps a file from being deleted until it is unpinned as often.
+    pub(crate) fn pin(&self, file: FileId) {
+        *self.pins.borrow_mut().entry(file).or_default() += 1;
+    }
+
+    pub(crate) fn unpin(&self, file: FileId) {
+        let mut pins = self.pins.borrow_mut();
+        let count = pins.get_mut(&file).expect("a file that is pinned");
+        *count -= 1;
+        if *count == 0 {
+            pins.remove(&file);
+        }
+    }
+
+    /// Deletes a file: its room becomes free. False if it is pinned.
+    pub(crate) fn delete(&self, file: u32) -> bool {
+        if self.pins.borrow().contains_key(&FileId(file)) {
+            return false;
+        }
+        self.remove_extents(&self.file(file));
+        true
+    }
+
+    /// Extents that were deleted since the last call, and the disk of each.
+    pub(crate) fn take_removed(&self) -> Vec<(ExtentId, u32)> {
+        self.removed.take()
     }
 
     /// The end of the raw ranges.
@@ -119,7 +223,7 @@ impl FileMap {
     }
 
     fn end(&self) -> u64 {
-        self.starts[self.files.len()]
+        self.starts[self.starts.len() - 1]
     }
 
     /// Number of disks.
@@ -128,14 +232,14 @@ impl FileMap {
     }
 
     /// The blocks of a request that lie on `extent`: the first one within the extent, and their number.
-    pub(crate) fn part_on(
+    pub(crate) fn part_on_extent(
         &self,
         start: VolumeBlock,
         blocks: Blocks,
         extent: ExtentId,
     ) -> Option<(u64, u64)> {
         let number = self.starts.partition_point(|&first| first <= start.get()) - 1;
-        let file = &self.files[number];
+        let file = self.file(number as u32);
         let own = extent.0.checked_sub(file.first_extent.0).filter(|own| *own < file.width)?;
         let (unit, width) = (file.unit.get(), u64::from(file.width));
         let from = start.get() - self.starts[number];
@@ -151,10 +255,22 @@ impl FileMap {
         &self,
         start: VolumeBlock,
         blocks: Blocks,
+        each: impl FnMut(ExtentId, u64, u64),
+    ) {
+        let number = self.starts.partition_point(|&first| first <= start.get()) - 1;
+        let file = self.file(number as u32);
+        self.for_each_extent_of(&file, start, blocks, each);
+    }
+
+    /// [`Self::for_each_extent`] in a layout of the request's file.
+    fn for_each_extent_of(
+        &self,
+        file: &MappedFile,
+        start: VolumeBlock,
+        blocks: Blocks,
         mut each: impl FnMut(ExtentId, u64, u64),
     ) {
         let number = self.starts.partition_point(|&first| first <= start.get()) - 1;
-        let file = &self.files[number];
         let from = start.get() - self.starts[number];
         let to = from + blocks.get();
         assert!(to <= file.blocks.get(), "a request of one file");
@@ -174,10 +290,15 @@ impl FileMap {
         blocks: Blocks,
         mut each: impl FnMut(Piece),
     ) -> u32 {
+        if start.get() >= self.raw_end() + self.end() {
+            let address = VolumeBlock::new(start.get() - self.raw_end() - self.end());
+            return self.for_each_next_piece(address, blocks, each);
+        }
         if start.get() >= self.raw_end() {
             let address = VolumeBlock::new(start.get() - self.raw_end());
             let pieces = self.for_each_valid_piece(address, blocks, &mut each);
-            return pieces + self.for_each_second_piece(address, blocks, each);
+            let pieces = pieces + self.for_each_second_piece(address, blocks, &mut each);
+            return pieces + self.for_each_next_piece(address, blocks, each);
         }
         if start.get() >= self.end() {
             let raw = start.get() - self.end();
@@ -194,9 +315,32 @@ impl FileMap {
         blocks: Blocks,
         mut each: impl FnMut(Piece),
     ) -> u32 {
+        let number = self.starts.partition_point(|&first| first <= start.get()) - 1;
+        self.for_each_piece_of(&self.file(number as u32), start, blocks, &mut each)
+    }
+
+    /// The pieces of a request in the layout to which its file is copied, if it is.
+    fn for_each_next_piece(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        mut each: impl FnMut(Piece),
+    ) -> u32 {
+        let number = self.starts.partition_point(|&first| first <= start.get()) - 1;
+        let layout = self.next_layouts.borrow().get(&(number as u32)).copied();
+        layout.map_or(0, |layout| self.for_each_piece_of(&layout, start, blocks, &mut each))
+    }
+
+    fn for_each_piece_of(
+        &self,
+        file: &MappedFile,
+        start: VolumeBlock,
+        blocks: Blocks,
+        each: &mut impl FnMut(Piece),
+    ) -> u32 {
         let placement = self.placement.borrow();
         let mut pieces = 0;
-        self.for_each_extent(start, blocks, |extent, begin, length| {
+        self.for_each_extent_of(file, start, blocks, |extent, begin, length| {
             let place = placement.extent(extent).place;
             let start = place.start + Blocks::new(begin);
             each(Piece { arm: place.disk, start, blocks: Blocks::new(length) });
@@ -205,17 +349,17 @@ impl FileMap {
         pieces
     }
 
-    /// The pieces of a request on the second place.
+    /// The pieces of a request on second places.
     fn for_each_second_piece(
         &self,
         start: VolumeBlock,
         blocks: Blocks,
         mut each: impl FnMut(Piece),
     ) -> u32 {
-        let Some((second, place)) = self.second.get() else { return 0 };
+        let second = self.second.borrow();
         let mut pieces = 0;
         self.for_each_extent(start, blocks, |extent, begin, length| {
-            if extent == second {
+            if let Some(place) = second.get(&extent) {
                 let start = place.start + Blocks::new(begin);
                 each(Piece { arm: place.disk, start, blocks: Blocks::new(length) });
                 pieces += 1;
@@ -229,7 +373,7 @@ impl FileMap {
 mod tests {
     use std::collections::BTreeSet;
 
-    use freewheel_model::array::placement::{Extent, FileId};
+    use freewheel_model::array::placement::Extent;
     use freewheel_units::Prng;
 
     use super::*;
@@ -289,7 +433,7 @@ mod tests {
                 for (at, part) in of_extents.iter().enumerate() {
                     let extent = ExtentId(file.first_extent.0 + at as u32);
                     let start = map.address(number as u32, from);
-                    assert_eq!(map.part_on(start, Blocks::new(blocks), extent), *part);
+                    assert_eq!(map.part_on_extent(start, Blocks::new(blocks), extent), *part);
                 }
                 let (mut arms, mut length) = (BTreeSet::new(), 0);
                 let start = map.address(number as u32, from);

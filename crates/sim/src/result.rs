@@ -29,7 +29,10 @@ use crate::source::{InferredCompletions, OutsideScrub};
 
 pub use self::disks::DiskUse;
 pub(crate) use self::files::refusal_name;
-pub use self::files::{ClassResult, CoolingResult, FilesRun};
+pub use self::files::{
+    ClassResult, ClassStripes, CoolingResult, DriftResult, FilesRun, NewFilesResult,
+    RestripingResult,
+};
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};

@@ -94,7 +94,9 @@ pub(crate) fn fault_of<T: DeserializeOwned>(
         |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == message);
     let below = narrowed(&table, below, &message, is_still_said);
     let path = [&[Step::Key((*key).into())], &below[..]].concat();
-    let says = explained(&dotted(&path), value_at(root, &path), &message);
+    let says = lone_name::<T>(&table, &below, &message)
+        .map(|says| format!("`{}` {says}", dotted(&path)))
+        .unwrap_or_else(|| explained(&dotted(&path), value_at(root, &path), &message));
     Some(Fault { line: text.and_then(|text| line(text, &path)), says })
 }
 
@@ -111,7 +113,10 @@ fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>
         let is_still_said =
             |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == text);
         let path = narrowed(root, path, &text, is_still_said);
-        (explained(&dotted(&path), value_at(root, &path), &text), path)
+        let says = lone_name::<T>(root, &path, &text)
+            .map(|says| format!("`{}` {says}", dotted(&path)))
+            .unwrap_or_else(|| explained(&dotted(&path), value_at(root, &path), &text));
+        (says, path)
     })
 }
 
@@ -126,6 +131,32 @@ fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> 
         let path = error.path().iter().filter_map(step).collect();
         (error.inner().message().to_owned(), path)
     })
+}
+
+/// The fault of a name that stands alone where it needs a value, as `"chen"` for `{ chen = 4 }`, or that has
+/// a value and needs none. Serde says so in its own terms; what value is needed, a wrong one brings out.
+fn lone_name<T: DeserializeOwned>(root: &Value, path: &[Step], text: &str) -> Option<String> {
+    let said_with = |value: Value| -> Option<String> {
+        let mut with = root.clone();
+        *path.iter().try_fold(&mut with, |value, step| match step {
+            Step::Key(key) => value.get_mut(key),
+            Step::Entry(number) => value.get_mut(number),
+        })? = value;
+        attempt::<T>(&with).err().map(|(said, _)| said)
+    };
+    let value = value_at(root, path)?;
+    if let Some((name, _)) = value.as_table().and_then(|table| table.iter().next()) {
+        let takes_none = text.starts_with("expected table, found")
+            && said_with(Value::String(name.clone())).is_none_or(|said| said != text);
+        return takes_none
+            .then(|| format!("is a table: {name:?} takes no value, so write it alone"));
+    }
+    let name = value.as_str().filter(|_| text.ends_with("expected newtype variant"))?;
+    let with = [(name.to_owned(), Value::Boolean(true))];
+    let said = said_with(Value::Table(with.into_iter().collect()));
+    let expected = said.as_ref().and_then(|said| said.split_once(", expected "));
+    let value = expected.map_or("its value", |(_, expected)| needed(expected));
+    Some(format!("is {name:?} alone: write {{ {name} = ... }} with {value}"))
 }
 
 /// Most values that are tested as the cause of a fault. A test reads the whole document, so a long list

@@ -28,9 +28,11 @@ mod trace_runs;
 pub use assumed_values::{AssumedValues, MovedValue};
 pub use cache_curves::{
     Advice, CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheProgress, CacheProgressSink,
-    CacheSize, Choice, Counted, DOUBLING_GAIN_MIN, Measure, MissFit, MissRatio,
-    ParseCacheSizeError, PolicyCurve, PolicyGap, PolicyResponses, PowerLaw, ResponsePoint,
-    ResponseRuns, Responses, Share, SimulatedResponses, cache_curves,
+    CacheSize, Choice, ComparedPolicy, Counted, DOUBLING_GAIN_MIN, Measure, MissFit, MissRatio,
+    ObjectCurve, ObjectCurves, ObjectCurvesError, ObjectCurvesOptions, ObjectMisses,
+    OwnCachePolicy, ParseCacheSizeError, ParseComparedPolicyError, PolicyCurve, PolicyGap,
+    PolicyResponses, PowerLaw, ResponsePoint, ResponseRuns, Responses, Share, SimulatedResponses,
+    cache_curves, object_curves,
 };
 pub use drive_fit::{
     DriveFit, FittedValues, GOOD_SHARE, HalfFit, HalfResponses, LEFT_OUT,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use freewheel_trace::PendingFile;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -66,6 +66,8 @@ pub enum Column {
     OptionalReal(Vec<Option<f64>>),
     /// Texts, some of which are missing.
     OptionalText(Vec<Option<String>>),
+    /// Yes and no, some of which are missing.
+    OptionalFlag(Vec<Option<bool>>),
 }
 
 impl Column {
@@ -79,6 +81,7 @@ impl Column {
             Self::OptionalWhole(values) => or_empty(values[row].map(|value| value.to_string())),
             Self::OptionalReal(values) => or_empty(values[row].map(|value| value.to_string())),
             Self::OptionalText(values) => or_empty(values[row].clone()),
+            Self::OptionalFlag(values) => or_empty(values[row].map(|value| value.to_string())),
         }
     }
 }
@@ -128,6 +131,9 @@ fn write_columns(
             Column::OptionalReal(values) => {
                 write_optional::<DoubleType>(&mut group, values.iter().copied())?;
             }
+            Column::OptionalFlag(values) => {
+                write_optional::<BoolType>(&mut group, values.iter().copied())?;
+            }
             Column::OptionalText(values) => {
                 let texts = values.iter().map(|text| text.as_deref().map(ByteArray::from));
                 write_optional::<ByteArrayType>(&mut group, texts)?;
@@ -145,6 +151,7 @@ fn schema(columns: &[(String, Column)]) -> ParquetResult<TypePtr> {
             Column::Whole(_) | Column::OptionalWhole(_) => PhysicalType::INT64,
             Column::Real(_) | Column::OptionalReal(_) => PhysicalType::DOUBLE,
             Column::Text(_) | Column::OptionalText(_) => PhysicalType::BYTE_ARRAY,
+            Column::OptionalFlag(_) => PhysicalType::BOOLEAN,
         };
         let repetition = match column {
             Column::Whole(_) | Column::Real(_) | Column::Text(_) => Repetition::REQUIRED,

@@ -235,6 +235,28 @@ impl TraceReader {
         Ok(())
     }
 
+    /// Starts a pass over objects, in the order of the file.
+    pub(crate) fn begin_objects(&mut self) -> Result<(), TraceError> {
+        let how = How { exact_objects: true, ..self.how };
+        self.reading = Some(self.source(&how)?);
+        Ok(())
+    }
+
+    /// The next record of such a pass; None at the end.
+    pub(crate) fn next_object(&mut self) -> Result<Option<Record>, TraceError> {
+        loop {
+            let reading = self.reading.as_mut().expect("a pass over objects has begun");
+            match reading.source.next() {
+                Ok(Some(record)) => {
+                    self.delivered += 1;
+                    return Ok(Some(record));
+                }
+                Ok(None) => return self.finish().map(|()| None),
+                Err(stop) => self.pass_over(stop)?,
+            }
+        }
+    }
+
     /// Results of the first pass. It happens here if it has not yet; `report` is shown the reader every
     /// 65,536 records.
     pub fn survey(&mut self, report: Report<'_>) -> Result<&Survey, TraceError> {
@@ -513,6 +535,7 @@ fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, Trace
             Layer::Auto | Layer::Queued => Deliver::QueuedCounted,
         },
         objects: None,
+        exact_objects: false,
     })
 }
 

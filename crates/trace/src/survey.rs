@@ -466,6 +466,7 @@ mod tests {
             layer: Layer::Auto,
             deliver: Deliver::Queued,
             objects: None,
+            exact_objects: false,
         };
         Survey::of(&mut List(records.into_iter()), &how, false, numbers, || {})
     }

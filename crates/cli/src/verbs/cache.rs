@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use freewheel::caches::{
-    CacheCurvesOptions, CachePolicy, CacheProgress, CacheReport, CacheSize, ResponseRuns, Share,
+    CacheCurvesOptions, CacheProgress, CacheReport, CacheSize, ComparedPolicy, ObjectCurvesOptions,
+    ObjectReport, ResponseRuns, Share, object_curves,
 };
 use freewheel::drives::DEFAULT_DRIVE;
 
@@ -18,18 +19,20 @@ use crate::{file, output};
 /// Say how much memory a trace is worth: misses by cache policy and size, and the responses with a drive behind
 #[derive(Args)]
 #[command(after_help = "\
-Policies: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu.
+Policies: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu, fifo, clock, lfu.
+A bound:  belady (MIN), which knows the future: no policy misses fewer cache blocks.
 
 Examples:
   freewheel cache pgbench.csv.zst
   freewheel cache usr_0.csv.gz --policy lru,sieve --size 64MiB --size 1% --drive atlas10k --scale
-  freewheel cache long.oracleGeneral.zst --sample 1%")]
+  freewheel cache long.oracleGeneral.zst --sample 1%
+  freewheel cache objects.oracleGeneral.zst --by-object --policy lru,sieve,belady --size 1%")]
 pub struct CacheArgs {
     #[command(flatten)]
     replayed: TraceArgs,
-    /// Policies to compare, as lru,arc,s3-fifo; all there are if none is given
+    /// Policies to compare, as lru,arc,belady; those up to w-tinylfu if none is given
     #[arg(long = "policy", value_name = "POLICY", value_delimiter = ',')]
-    policies: Vec<CachePolicy>,
+    policies: Vec<ComparedPolicy>,
     /// A size of the cache, as 64MiB, or as 1% of the footprint: the distinct blocks of 4 KiB that the trace
     /// reads or writes. About ten from 1 MiB to the footprint if none is given
     #[arg(long = "size", value_name = "SIZE", value_delimiter = ',')]
@@ -55,6 +58,9 @@ pub struct CacheArgs {
     /// Print the JSON document instead of the table
     #[arg(long)]
     json: bool,
+    /// Count whole objects of their own sizes, as libCacheSim does: every use, without times and a drive
+    #[arg(long, conflicts_with_all = ["sample", "warm_up", "response", "drive", "cache_depth", "out"])]
+    by_object: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -80,6 +86,9 @@ impl From<Runs> for ResponseRuns {
 impl CacheArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.replayed.check()?;
+        if self.by_object {
+            return self.print_objects();
+        }
         let drives = [self.drive.clone()];
         let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(&drives));
         file::ensure_writable_folder(&folder)?;
@@ -93,6 +102,35 @@ impl CacheArgs {
         } else {
             output::print_prose(&format!("{}page: {}\n", report.text(), page.display()))
         }
+    }
+
+    fn print_objects(&self) -> Result<(), Failure> {
+        let trace = GivenTrace::new(&self.replayed.trace)?;
+        let report = self.objects(trace.path()).map_err(|failure| trace.naming(failure))?;
+        match self.json {
+            true => output::print(&output::json(&report)?),
+            false => output::print_prose(&report.text()),
+        }
+    }
+
+    fn objects(&self, trace: &Path) -> Result<ObjectReport, Failure> {
+        let mut options = ObjectCurvesOptions::new(self.replayed.workload(trace));
+        if !self.policies.is_empty() {
+            options.policies = self.policies.clone();
+        }
+        options.sizes = self.sizes.clone();
+        let bars = Bars::default();
+        let show = |progress: CacheProgress<'_>| match progress {
+            CacheProgress::Reading { done, total } => bars.set(READING, done, total),
+            CacheProgress::Counting { done, total }
+            | CacheProgress::Running { done, total, .. } => {
+                bars.finish(READING);
+                bars.set(COUNTING, done, total);
+            }
+        };
+        let mut report = object_curves(&options, &show)?;
+        report.curves.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
+        Ok(report)
     }
 
     fn curves(&self, trace: &Path) -> Result<CacheReport, Failure> {

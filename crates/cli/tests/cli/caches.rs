@@ -146,3 +146,40 @@ fn numbers_that_count_as_addresses_and_look_like_those_of_objects_are_cautioned_
     let pages = of_numbers(&bench, "pages.oracleGeneral.bin", |number| number * 8);
     assert!(!cache(&pages, &[]).contains("--objects"));
 }
+
+#[test]
+fn min_is_a_line_where_it_is_asked_for() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    let args = ["cache", SQLITE, "--policy", "belady,lru", "--size", "16MiB", "--out", &out];
+    let text = stdout(&args);
+    assert!(text.contains("MIN") && !text.contains("SIEVE"), "{text}");
+    let json = document(&[&args[..], &["--json"]].concat());
+    let ratio = |at: usize| json["curves"][at]["miss_ratios"][0]["bytes"].as_f64().unwrap();
+    assert_eq!(json["curves"][1]["policy"], "belady");
+    assert!(0.0 < ratio(1) && ratio(1) < ratio(0), "{}", json["curves"]);
+    let page = std::fs::read_to_string(bench.at("out/cache.html")).unwrap();
+    assert!(page.contains("which knows the future"), "the page says what it is");
+    refused(1, &[SQLITE, "--policy", "belady"], &["no cache policy that ships", "lru"]);
+}
+
+#[test]
+fn whole_objects_are_counted_without_times_or_a_drive() {
+    let bench = Bench::new("");
+    let file = bench.at("objects.csv");
+    let text = "time,obj_id,obj_size,op\n1,7,600,get\n1,8,500,get\n2,7,600,get\n2,9,2000,get\n3,8,500,get\n";
+    std::fs::write(&file, text).unwrap();
+    let args = ["cache", &file, "--by-object", "--size", "1100B", "--policy", "lru,fifo,belady"];
+    let json = document(&[&args[..], &["--json"]].concat());
+    assert_eq!((&json["uses"], &json["objects"]), (&5.into(), &3.into()));
+    for curve in json["curves"].as_array().unwrap() {
+        // 9 is larger than the cache, and evicts none.
+        let expected =
+            serde_json::json!([{ "size_bytes": 1100, "misses": 3, "missed_bytes": 3100 }]);
+        assert_eq!(curve["points"], expected, "{curve}");
+    }
+    let text = stdout(&args);
+    assert!(text.contains("5 uses of 3 objects") && text.contains("60.00"), "{text}");
+    refused(1, &[&file, "--by-object", "--policy", "arc"], &["arc is not defined", "sieve"]);
+    refused(2, &[&file, "--by-object", "--sample", "1%"], &["--sample"]);
+}

@@ -4,6 +4,7 @@ use freewheel_extract::{Confidence, Extraction};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, Mapping, Turn, ZoneSpec};
 use freewheel_model::electronics::spec::WriteCache;
+use freewheel_model::sched::CommandMark;
 use freewheel_sim::black_box::{Behaviour, BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -22,7 +23,8 @@ pub fn responses(spec: &DriveSpec, behaviour: &Behaviour, writes: bool) -> Vec<f
             drive.sleep_until(SimTime::from_ns(id * 40_000_000));
             let sent = drive.now();
             let op = if writes && prng.below(2) == 0 { Op::Write } else { Op::Read };
-            drive.submit(Command { id, op, start, blocks: sector, fua: false });
+            let mark = CommandMark::None;
+            drive.submit(Command { id, op, start, blocks: sector, fua: false, mark });
             (drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent).ns() as f64
         })
         .collect()

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, ImplItem, Item, UseTree, Visibility};
 
 /// Most items of the root, modules included.
-const ROOT_MAX: usize = 36;
+const ROOT_MAX: usize = 37;
 
 /// Most items of the root and all modules; an item that both offer counts once.
-const ALL_MAX: usize = 250;
+const ALL_MAX: usize = 270;
 
 /// An item that this crate offers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

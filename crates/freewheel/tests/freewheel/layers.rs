@@ -104,6 +104,8 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     // For the end of the process.
     ("trace/src/temporary_names.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("sim/src/experiment/fleet.rs", &["Mutex", "PoisonError"]),
+    // Copies of tasks for runs on several threads.
+    ("sim/src/experiment/prepared.rs", &["Mutex", "PoisonError"]),
     ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     // The planners of all arms share their moves on one thread, and a planner must be `Send`.
     ("sim/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
@@ -117,6 +119,8 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("reproduce/src/lib.rs", &["atomic"]),
     ("reproduce/src/tr03.rs", &["atomic", "Mutex"]),
     ("study/src/progress.rs", &["atomic"]),
+    ("fleet/run.rs", &["atomic", "Mutex", "PoisonError"]),
+    ("sweep/loads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("sweep/run.rs", &["Mutex", "PoisonError"]),
     ("scrub/estimate.rs", &["atomic"]),
     ("scrub/projection.rs", &["atomic"]),

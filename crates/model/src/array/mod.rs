@@ -88,9 +88,12 @@
 //! // One extent moves; a second move would only turn the imbalance round.
 //! let mut daemon = CoolingDaemon::new(CoolingSpec {
 //!     threshold: 0.05, queue_veto: true, unit: CoolingUnit::Extents, candidates_max: 10,
+//!     sources_max: 1, waits_factor: 1.5,
 //! });
 //! let mut mover = Mover::new(MoverSpec { piece: Blocks::new(64), rate: None });
-//! let view = CoolingView { placement: &placement, heats: &heats, queues: &[0, 0], present: &[] };
+//! let view = CoolingView {
+//!     placement: &placement, heats: &heats, queues: &[0, 0], present: &[], taken: &[],
+//! };
 //! let wanted = daemon.step(&view, &Worth::TargetStaysCooler).unwrap();
 //! assert_eq!((wanted.extent, wanted.to), (ExtentId(0), 1));
 //! mover.start(&mut placement, wanted.extent, wanted.to)?;
@@ -101,7 +104,9 @@
 //!     }
 //! }
 //! assert_eq!(heats.of_disks(), [12.5, 13.75]);
-//! let view = CoolingView { placement: &placement, heats: &heats, queues: &[0, 0], present: &[] };
+//! let view = CoolingView {
+//!     placement: &placement, heats: &heats, queues: &[0, 0], present: &[], taken: &[],
+//! };
 //! assert_eq!(daemon.step(&view, &Worth::TargetStaysCooler), Err(Refusal::Balanced));
 //! # Ok::<(), StartError>(())
 //! ```

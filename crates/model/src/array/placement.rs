@@ -93,6 +93,11 @@ impl Placement {
         known.unwrap_or_else(|| panic!("no {id}"))
     }
 
+    /// True if there is an extent of this number.
+    pub fn contains(&self, id: ExtentId) -> bool {
+        self.extents.get(id.0 as usize).is_some_and(Option::is_some)
+    }
+
     /// Extents of a disk by their first block.
     pub fn on_disk(&self, disk: u32) -> impl Iterator<Item = ExtentId> {
         self.disks[disk as usize].extents.values().copied()
@@ -125,6 +130,14 @@ impl Placement {
         let place = Place { disk, start };
         self.reserve_at(place, blocks);
         Some(place)
+    }
+
+    /// Reserves room near a block of the disk, or without one in the shortest free range.
+    pub fn reserve_room(&mut self, disk: u32, blocks: Blocks, near: Option<Lbn>) -> Option<Place> {
+        match near {
+            Some(near) => self.reserve_near(disk, blocks, near),
+            None => self.reserve(disk, blocks),
+        }
     }
 
     /// Takes the room of `blocks` blocks at `place`. Panics when one of them is not free.

@@ -19,7 +19,7 @@ pub(super) struct Admission {
 /// A resident key keeps its slot until it is evicted. An admitted key is resident when `admit` returns.
 ///
 /// The caller guarantees that `hit` and `remove` get slots of resident keys, and `admit` a key that is not
-/// resident. `a_policy_in_full` below is the shortest one; `lru.rs` is a real one.
+/// resident. `fifo.rs` is the shortest policy.
 pub(super) trait Eviction: Send + fmt::Debug {
     /// The keys that are known.
     fn keys(&self) -> &Keys;
@@ -102,63 +102,25 @@ pub(super) trait Eviction: Send + fmt::Debug {
     }
 }
 
+/// Operations of the policies that are defined for objects of unlike sizes: room is made for an object before
+/// it comes.
+pub(super) trait ObjectEviction: Eviction {
+    /// Evicts a key; its slot. None when none is resident.
+    fn evict(&mut self) -> Option<u32>;
+
+    /// Makes a key resident for which there is room. `was_ghost` is true if it was known as a ghost.
+    fn insert(&mut self, key: u64, bytes: u64, was_ghost: bool) -> u32;
+
+    /// Forgets a ghost, which is wanted now.
+    fn forget_ghost(&mut self, _slot: u32) {}
+
+    /// True if an object of this size may come in, if only there is room.
+    fn admits(&self, _bytes: u64) -> bool {
+        true
+    }
+}
+
 /// Keys between the announcement of a cell and its use.
 const CELL_AHEAD: usize = 16;
 /// Keys between the announcement of a slot and its use.
 const SLOT_AHEAD: usize = 6;
-
-#[cfg(test)]
-mod tests {
-    use super::super::queues::{Queue, Queues};
-    use super::*;
-
-    /// Evicts the key that came first, whether or not it was used since.
-    #[derive(Debug)]
-    struct Fifo {
-        capacity: u32,
-        queues: Queues<1>,
-    }
-
-    const ALL: Queue = 0;
-
-    impl Eviction for Fifo {
-        fn keys(&self) -> &Keys {
-            self.queues.keys()
-        }
-
-        fn is_resident(&self, _: u32) -> bool {
-            true
-        }
-
-        fn hit(&mut self, _: u32) {}
-
-        fn admit(&mut self, key: u64, _: Option<u32>) -> Admission {
-            if self.len() == self.capacity
-                && let Some(slot) = self.queues.replace_oldest(ALL, key)
-            {
-                return Admission { slot, evicted: Some(slot) };
-            }
-            Admission { slot: self.queues.insert(key, ALL), evicted: None }
-        }
-
-        fn remove(&mut self, slot: u32) {
-            self.queues.remove(slot);
-        }
-
-        fn len(&self) -> u32 {
-            self.queues.len(ALL)
-        }
-
-        fn prefetch(&self, _: u64) {}
-
-        fn prefetch_victim(&self) {}
-    }
-
-    #[test]
-    fn a_policy_in_full() {
-        let mut fifo = Fifo { capacity: 2, queues: Queues::new() };
-        let hits = [1, 2, 1, 3, 1].map(|key| fifo.process(key));
-        assert_eq!(hits, [false, false, true, false, false], "1 came first, and leaves for 3");
-        assert_eq!(fifo.len(), 2);
-    }
-}

@@ -1,6 +1,7 @@
 //! A cache of keys alone: one key an object, each of the same size.
 
 use super::eviction::Eviction;
+use super::key_policy::{ByKey, KeyPolicy};
 use super::spec::CachePolicy;
 
 /// A policy of eviction over keys, for miss-ratio curves and comparisons of policies.
@@ -18,6 +19,12 @@ impl KeyCache {
     /// An empty cache of at most `capacity` keys. One of 0 stores none.
     pub fn new(policy: CachePolicy, capacity: u32) -> Self {
         Self { eviction: policy.build(capacity), capacity }
+    }
+
+    /// Like [`Self::new`], with a policy from outside this crate.
+    pub fn with_policy(capacity: u32, policy: Box<dyn KeyPolicy>) -> Self {
+        let eviction: Box<dyn Eviction> = Box::new(ByKey::new(capacity, policy));
+        Self { eviction: (capacity > 0).then_some(eviction), capacity }
     }
 
     /// A use of `key`: whether it was in the cache.

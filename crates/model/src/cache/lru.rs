@@ -1,6 +1,6 @@
 //! LRU: evicts the key that was not used for longest.
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -55,5 +55,15 @@ impl Eviction for Lru {
 
     fn prefetch_victim(&self) {
         self.queues.prefetch_oldest(USED);
+    }
+}
+
+impl ObjectEviction for Lru {
+    fn evict(&mut self) -> Option<u32> {
+        self.queues.remove_oldest(USED)
+    }
+
+    fn insert(&mut self, key: u64, _: u64, _: bool) -> u32 {
+        self.queues.insert(key, USED)
     }
 }

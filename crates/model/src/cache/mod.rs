@@ -30,20 +30,27 @@
 //! ```
 //!
 //! To add a policy: write `cache/<name>.rs` with a type that implements `Eviction`. Add a variant to
-//! [`CachePolicy`] and a row to [`POLICIES`]. Add its rules to the oracles in `tests/cache/naive.rs`, which
+//! [`CachePolicy`] and a row to [`POLICIES`]. Where it is defined for objects of unlike sizes, it also implements
+//! `ObjectEviction`. A policy from outside this crate implements [`KeyPolicy`]. Add its rules to the oracles in `tests/cache/naive.rs`, which
 //! do not compile until every variant has some.
 
 mod amp;
 mod arc;
+mod belady;
+mod clock;
 pub mod curve;
 mod disk_request;
 mod eviction;
+mod fifo;
 mod grouped_lru;
 mod index;
 mod key_cache;
+mod key_policy;
 mod keys;
+mod lfu;
 mod lirs;
 mod lru;
+mod object_cache;
 mod prefetch;
 mod prefetch_counts;
 mod queues;
@@ -63,11 +70,14 @@ mod w_tiny_lfu;
 mod write_buffer;
 
 pub use amp::AmpSpec;
+pub use belady::KnownFuture;
 pub use disk_request::{CacheRequest, DiskRequest, Purpose};
 pub use key_cache::KeyCache;
+pub use key_policy::KeyPolicy;
+pub use object_cache::ObjectCache;
 pub use prefetch::{ConditionalSpec, FetchPlan, PrefetchSpec, Prefetcher};
 pub use prefetch_counts::{PrefetchCounts, PrefetchKind, PrefetchTally};
 pub use read_cache::{BlockRange, HitCounts, ReadCache, ReadCacheSpec};
-pub use spec::{CachePolicy, CachePolicyRow, POLICIES, ParseCachePolicyError};
+pub use spec::{CachePolicy, CachePolicyRow, POLICIES, ParseCachePolicyError, usual_policies};
 pub use storage::{CacheCounts, OpportunisticSpec, StorageCache, StorageCacheSpec};
 pub use write_buffer::{DestageOrder, FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};

@@ -6,6 +6,7 @@ use std::ops::Range;
 use freewheel_units::{BlockAddress, Blocks, Op};
 
 use super::eviction::Admission;
+use super::key_policy::KeyPolicy;
 use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::residents::Residents;
 use super::spec::CachePolicy;
@@ -167,11 +168,20 @@ fn append<A: BlockAddress>(ranges: &mut Vec<BlockRange<A>>, start: u64, blocks: 
 impl<A: BlockAddress> ReadCache<A> {
     /// An empty cache. Panics for cache blocks of 0 bytes.
     pub fn new(spec: ReadCacheSpec) -> Self {
+        Self::of(spec, Residents::new(spec.policy, spec.capacity))
+    }
+
+    /// Like [`Self::new`], with this policy in place of the specification's. Keys are numbers of cache blocks.
+    pub fn with_policy(spec: ReadCacheSpec, policy: Box<dyn KeyPolicy>) -> Self {
+        Self::of(spec, Residents::with_policy(spec.capacity, policy))
+    }
+
+    fn of(spec: ReadCacheSpec, residents: Residents) -> Self {
         assert!(spec.cache_block > Blocks::ZERO, "cache blocks hold at least one block");
         Self {
             spec,
             size: Divisor::new(spec.cache_block.get()),
-            residents: Residents::new(spec.policy, spec.capacity),
+            residents,
             valid: ValidBits::new(spec.cache_block.get()),
             reads: HitCounts::default(),
             writes: HitCounts::default(),

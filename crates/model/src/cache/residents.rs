@@ -2,6 +2,7 @@
 
 use super::eviction::{Admission, Eviction};
 use super::grouped_lru::GroupedLru;
+use super::key_policy::{ByKey, KeyPolicy};
 use super::spec::CachePolicy;
 
 /// Cache blocks in memory, in numbered slots.
@@ -21,6 +22,14 @@ impl Residents {
         match policy {
             CachePolicy::Lru if capacity > 0 => Self::Lru(GroupedLru::new(capacity)),
             _ => policy.build(capacity).map_or(Self::None, Self::Other),
+        }
+    }
+
+    /// Room for `capacity` cache blocks under a policy from outside this crate.
+    pub fn with_policy(capacity: u32, policy: Box<dyn KeyPolicy>) -> Self {
+        match capacity {
+            0 => Self::None,
+            _ => Self::Other(Box::new(ByKey::new(capacity, policy))),
         }
     }
 

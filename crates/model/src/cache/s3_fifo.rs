@@ -1,7 +1,7 @@
 //! S3-FIFO: a small queue that keys must pass, a main queue, and ghosts of the small one (Yang et al.,
 //! SOSP 2023, algorithm 1).
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -16,13 +16,74 @@ use super::queues::{Queue, Queues};
 /// the ghosts before others are evicted. Main gives up a key when it is over nine tenths. Until the first
 /// eviction, new keys go to main when the small queue has its tenth. There a small queue of 0 or 1 keys
 /// admits none; here it has at least one key and admits it.
+///
+/// Of [objects](ByBytes) the queues' bytes are limited in place of their keys. As in libCacheSim, an object as
+/// large as the small queue is not admitted, and one that is larger than all ghosts becomes none.
 #[derive(Debug)]
-pub(super) struct S3Fifo {
-    capacity: u32,
-    small_capacity: u32,
-    ghost_capacity: u32,
+pub(super) struct S3Fifo<W> {
+    capacity: u64,
+    small_capacity: u64,
+    ghost_capacity: u64,
     has_evicted: bool,
     queues: Queues<3>,
+    weights: W,
+}
+
+/// Weights of keys, and of the queues that hold them.
+pub(super) trait Weights: std::fmt::Debug + Send + Default {
+    fn of(&self, slot: u32) -> u64;
+    fn of_queue(&self, queue: Queue, keys: u32) -> u64;
+    fn set(&mut self, _slot: u32, _weight: u64) {}
+    fn came(&mut self, _slot: u32, _queue: Queue) {}
+    fn left(&mut self, _slot: u32, _queue: Queue) {}
+}
+
+/// Every key weighs 1.
+#[derive(Debug, Default)]
+pub(super) struct ByKey;
+
+/// Every object weighs its bytes.
+#[derive(Debug, Default)]
+pub(super) struct ByBytes {
+    slots: Vec<u64>,
+    queues: [u64; 3],
+}
+
+impl Weights for ByKey {
+    #[inline]
+    fn of(&self, _: u32) -> u64 {
+        1
+    }
+
+    #[inline]
+    fn of_queue(&self, _: Queue, keys: u32) -> u64 {
+        keys.into()
+    }
+}
+
+impl Weights for ByBytes {
+    fn of(&self, slot: u32) -> u64 {
+        self.slots[slot as usize]
+    }
+
+    fn of_queue(&self, queue: Queue, _: u32) -> u64 {
+        self.queues[usize::from(queue)]
+    }
+
+    fn set(&mut self, slot: u32, weight: u64) {
+        if slot as usize >= self.slots.len() {
+            self.slots.resize(slot as usize + 1, 0);
+        }
+        self.slots[slot as usize] = weight;
+    }
+
+    fn came(&mut self, slot: u32, queue: Queue) {
+        self.queues[usize::from(queue)] += self.slots[slot as usize];
+    }
+
+    fn left(&mut self, slot: u32, queue: Queue) {
+        self.queues[usize::from(queue)] -= self.slots[slot as usize];
+    }
 }
 
 const SMALL: Queue = 0;
@@ -32,21 +93,34 @@ const USES_MAX: u8 = 3;
 /// Uses in the small queue that earn a place in main.
 const USES_TO_MAIN: u8 = 2;
 
-impl S3Fifo {
-    pub fn new(capacity: u32) -> Self {
+impl<W: Weights> S3Fifo<W> {
+    pub fn new(capacity: u64) -> Self {
         Self {
             capacity,
             small_capacity: (capacity / 10).max(1),
-            ghost_capacity: (u64::from(capacity) * 9 / 10) as u32,
+            ghost_capacity: (u128::from(capacity) * 9 / 10) as u64,
             has_evicted: false,
             queues: Queues::new(),
+            weights: W::default(),
         }
     }
 
-    /// Evicts a key; returns its slot.
-    fn evict(&mut self) -> Option<u32> {
+    #[inline]
+    fn weight(&self, queue: Queue) -> u64 {
+        self.weights.of_queue(queue, self.queues.len(queue))
+    }
+
+    #[inline]
+    fn move_to(&mut self, slot: u32, queue: Queue) {
+        self.weights.left(slot, self.queues.queue(slot));
+        self.queues.move_to(slot, queue);
+        self.weights.came(slot, queue);
+    }
+
+    /// Evicts a key and returns its slot, or moves all keys of the small queue to main.
+    fn evict_or_move(&mut self) -> Option<u32> {
         self.has_evicted = true;
-        let is_main_too_large = self.queues.len(MAIN) > self.capacity - self.small_capacity;
+        let is_main_too_large = self.weight(MAIN) > self.capacity - self.small_capacity;
         if is_main_too_large || self.queues.len(SMALL) == 0 {
             self.evict_from_main()
         } else {
@@ -58,22 +132,31 @@ impl S3Fifo {
     fn evict_from_small(&mut self) -> Option<u32> {
         while let Some(slot) = self.queues.oldest(SMALL) {
             if self.queues.uses(slot) < USES_TO_MAIN {
-                self.queues.move_to(slot, GHOST);
-                if self.queues.len(GHOST) > self.ghost_capacity {
-                    self.queues.remove_oldest(GHOST);
-                }
+                self.become_ghost(slot);
                 return Some(slot);
             }
-            self.queues.move_to(slot, MAIN);
+            self.move_to(slot, MAIN);
         }
         None
+    }
+
+    fn become_ghost(&mut self, slot: u32) {
+        if self.weights.of(slot) > self.ghost_capacity {
+            return self.remove(slot);
+        }
+        self.move_to(slot, GHOST);
+        while self.weight(GHOST) > self.ghost_capacity
+            && let Some(oldest) = self.queues.oldest(GHOST)
+        {
+            self.remove(oldest);
+        }
     }
 
     fn evict_from_main(&mut self) -> Option<u32> {
         while let Some(slot) = self.queues.oldest(MAIN) {
             let uses = self.queues.uses(slot);
             if uses == 0 {
-                self.queues.remove(slot);
+                self.remove(slot);
                 return Some(slot);
             }
             self.queues.set_uses(slot, uses - 1);
@@ -83,7 +166,7 @@ impl S3Fifo {
     }
 }
 
-impl Eviction for S3Fifo {
+impl<W: Weights> Eviction for S3Fifo<W> {
     fn keys(&self) -> &Keys {
         self.queues.keys()
     }
@@ -100,20 +183,15 @@ impl Eviction for S3Fifo {
     fn admit(&mut self, key: u64, ghost: Option<u32>) -> Admission {
         // The wanted ghost must not be trimmed while room is made for it.
         if let Some(slot) = ghost {
-            self.queues.remove(slot);
+            self.forget_ghost(slot);
         }
-        // The keys of the small queue may all move to main, which takes a second round.
-        let mut evicted = None;
-        while self.len() == self.capacity {
-            evicted = self.evict();
-        }
-        let is_small_full = self.queues.len(SMALL) >= self.small_capacity;
-        let is_to_main = ghost.is_some() || !self.has_evicted && is_small_full;
-        let queue = if is_to_main { MAIN } else { SMALL };
-        Admission { slot: self.queues.insert(key, queue), evicted }
+        let is_full = u64::from(self.len()) == self.capacity;
+        let evicted = if is_full { self.evict() } else { None };
+        Admission { slot: self.insert(key, 1, ghost.is_some()), evicted }
     }
 
     fn remove(&mut self, slot: u32) {
+        self.weights.left(slot, self.queues.queue(slot));
         self.queues.remove(slot);
     }
 
@@ -128,5 +206,35 @@ impl Eviction for S3Fifo {
     fn prefetch_victim(&self) {
         self.queues.prefetch_oldest(GHOST);
         self.queues.prefetch_oldest(MAIN);
+    }
+}
+
+impl<W: Weights> ObjectEviction for S3Fifo<W> {
+    fn evict(&mut self) -> Option<u32> {
+        // The keys of the small queue may all move to main, which takes a second round.
+        while self.len() > 0 {
+            if let Some(slot) = self.evict_or_move() {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    fn insert(&mut self, key: u64, weight: u64, was_ghost: bool) -> u32 {
+        let is_small_full = self.weight(SMALL) >= self.small_capacity;
+        let is_to_main = was_ghost || !self.has_evicted && is_small_full;
+        let queue = if is_to_main { MAIN } else { SMALL };
+        let slot = self.queues.insert(key, queue);
+        self.weights.set(slot, weight);
+        self.weights.came(slot, queue);
+        slot
+    }
+
+    fn forget_ghost(&mut self, slot: u32) {
+        self.remove(slot);
+    }
+
+    fn admits(&self, bytes: u64) -> bool {
+        bytes < self.small_capacity
     }
 }

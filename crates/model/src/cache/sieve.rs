@@ -1,7 +1,7 @@
 //! SIEVE: a queue in order of arrival and a hand that passes over used keys (Zhang et al., NSDI 2024,
 //! algorithm 1).
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::{Admission, Eviction, ObjectEviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -30,19 +30,6 @@ impl Sieve {
     #[inline]
     fn start(&self) -> Option<u32> {
         self.hand.or(self.queues.oldest(ARRIVED))
-    }
-
-    fn evict(&mut self) -> Option<u32> {
-        // One turn clears every mark, so the second turn ends at the latest.
-        while let Some(at) = self.start() {
-            if self.queues.uses(at) == 0 {
-                self.remove(at);
-                return Some(at);
-            }
-            self.queues.set_uses(at, 0);
-            self.hand = self.queues.newer(at);
-        }
-        None
     }
 }
 
@@ -82,5 +69,24 @@ impl Eviction for Sieve {
 
     fn prefetch_victim(&self) {
         self.queues.prefetch_removal(self.start());
+    }
+}
+
+impl ObjectEviction for Sieve {
+    fn evict(&mut self) -> Option<u32> {
+        // One turn clears every mark, so the second turn ends at the latest.
+        while let Some(at) = self.start() {
+            if self.queues.uses(at) == 0 {
+                self.remove(at);
+                return Some(at);
+            }
+            self.queues.set_uses(at, 0);
+            self.hand = self.queues.newer(at);
+        }
+        None
+    }
+
+    fn insert(&mut self, key: u64, _: u64, _: bool) -> u32 {
+        self.queues.insert(key, ARRIVED)
     }
 }

@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::arc::Arc;
-use super::eviction::Eviction;
+use super::clock::Clock;
+use super::eviction::{Eviction, ObjectEviction};
+use super::fifo::Fifo;
+use super::lfu::Lfu;
 use super::lirs::Lirs;
 use super::lru::Lru;
-use super::s3_fifo::S3Fifo;
+use super::s3_fifo::{ByBytes, ByKey, S3Fifo};
 use super::sieve::Sieve;
 use super::two_q::TwoQ;
 use super::w_tiny_lfu::WTinyLfu;
@@ -39,6 +42,12 @@ pub enum CachePolicy {
     Sieve,
     /// By frequency of use, behind a small LRU window.
     WTinyLfu,
+    /// In order of arrival.
+    Fifo,
+    /// In order of arrival, with a second chance for used keys.
+    Clock,
+    /// By frequency of use.
+    Lfu,
 }
 
 /// A row of the registry.
@@ -54,7 +63,11 @@ pub struct CachePolicyRow {
     pub source: &'static str,
     /// The policy.
     pub policy: CachePolicy,
+    /// True if comparisons try it without being asked.
+    pub is_usual: bool,
     build: fn(u32) -> Box<dyn Eviction>,
+    /// For objects, with a capacity in bytes; None where the policy is not defined for sizes.
+    pub(super) build_for_objects: Option<fn(u64) -> Box<dyn ObjectEviction>>,
 }
 
 /// Every eviction policy there is.
@@ -65,7 +78,9 @@ pub const POLICIES: &[CachePolicyRow] = &[
         summary: "evicts the longest unused block",
         source: "Mattson et al., IBM Systems Journal 1970",
         policy: CachePolicy::Lru,
+        is_usual: true,
         build: |capacity| Box::new(Lru::new(capacity)),
+        build_for_objects: Some(|_| Box::new(Lru::new(u32::MAX))),
     },
     CachePolicyRow {
         name: "arc",
@@ -73,7 +88,9 @@ pub const POLICIES: &[CachePolicyRow] = &[
         summary: "two LRU lists, of blocks used once and used again, with shares that adapt",
         source: "Megiddo and Modha, FAST 2003",
         policy: CachePolicy::Arc,
+        is_usual: true,
         build: |capacity| Box::new(Arc::new(capacity)),
+        build_for_objects: None,
     },
     CachePolicyRow {
         name: "lirs",
@@ -81,7 +98,9 @@ pub const POLICIES: &[CachePolicyRow] = &[
         summary: "keeps blocks whose last two uses lie close together",
         source: "Jiang and Zhang, SIGMETRICS 2002",
         policy: CachePolicy::Lirs,
+        is_usual: true,
         build: |capacity| Box::new(Lirs::new(capacity)),
+        build_for_objects: None,
     },
     CachePolicyRow {
         name: "2q",
@@ -89,7 +108,9 @@ pub const POLICIES: &[CachePolicyRow] = &[
         summary: "keeps blocks that are wanted again after they left a queue",
         source: "Johnson and Shasha, VLDB 1994",
         policy: CachePolicy::TwoQ,
+        is_usual: true,
         build: |capacity| Box::new(TwoQ::new(capacity)),
+        build_for_objects: None,
     },
     CachePolicyRow {
         name: "s3-fifo",
@@ -97,7 +118,9 @@ pub const POLICIES: &[CachePolicyRow] = &[
         summary: "a small queue filters what enters the main queue",
         source: "Yang et al., SOSP 2023",
         policy: CachePolicy::S3Fifo,
-        build: |capacity| Box::new(S3Fifo::new(capacity)),
+        is_usual: true,
+        build: |capacity| Box::new(S3Fifo::<ByKey>::new(capacity.into())),
+        build_for_objects: Some(|bytes| Box::new(S3Fifo::<ByBytes>::new(bytes))),
     },
     CachePolicyRow {
         name: "sieve",
@@ -105,7 +128,9 @@ pub const POLICIES: &[CachePolicyRow] = &[
         summary: "a queue whose hand passes over used blocks and evicts the others",
         source: "Zhang et al., NSDI 2024",
         policy: CachePolicy::Sieve,
+        is_usual: true,
         build: |capacity| Box::new(Sieve::new(capacity)),
+        build_for_objects: Some(|_| Box::new(Sieve::new(u32::MAX))),
     },
     CachePolicyRow {
         name: "w-tinylfu",
@@ -113,9 +138,46 @@ pub const POLICIES: &[CachePolicyRow] = &[
         summary: "admits a block if it was used more often than the one it replaces",
         source: "Einziger, Friedman and Manes, ACM Transactions on Storage 2017",
         policy: CachePolicy::WTinyLfu,
+        is_usual: true,
         build: |capacity| Box::new(WTinyLfu::new(capacity)),
+        build_for_objects: None,
+    },
+    CachePolicyRow {
+        name: "fifo",
+        title: "FIFO",
+        summary: "evicts the block that came first",
+        source: "Belady, IBM Systems Journal 1966",
+        policy: CachePolicy::Fifo,
+        is_usual: false,
+        build: |capacity| Box::new(Fifo::new(capacity)),
+        build_for_objects: Some(|_| Box::new(Fifo::new(u32::MAX))),
+    },
+    CachePolicyRow {
+        name: "clock",
+        title: "CLOCK",
+        summary: "a queue in order of arrival that passes over used blocks once",
+        source: "Corbató, MIT Project MAC, 1968",
+        policy: CachePolicy::Clock,
+        is_usual: false,
+        build: |capacity| Box::new(Clock::new(capacity)),
+        build_for_objects: Some(|_| Box::new(Clock::new(u32::MAX))),
+    },
+    CachePolicyRow {
+        name: "lfu",
+        title: "LFU",
+        summary: "evicts the block with the fewest uses since it came",
+        source: "Robinson and Devarakonda, SIGMETRICS 1990",
+        policy: CachePolicy::Lfu,
+        is_usual: false,
+        build: |capacity| Box::new(Lfu::new(capacity)),
+        build_for_objects: Some(|_| Box::new(Lfu::new(u32::MAX))),
     },
 ];
+
+/// The policies that comparisons try without being asked, in the order of the registry.
+pub fn usual_policies() -> impl Iterator<Item = CachePolicy> {
+    POLICIES.iter().filter(|row| row.is_usual).map(|row| row.policy)
+}
 
 /// No eviction policy has this name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -188,8 +250,8 @@ mod tests {
         assert_eq!(
             message("s3fifo"),
             "no cache policy is called `s3fifo`: there are lru, arc, lirs, 2q, s3-fifo, sieve, \
-             w-tinylfu; did you mean `s3-fifo`?"
+             w-tinylfu, fifo, clock, lfu; did you mean `s3-fifo`?"
         );
-        assert!(message("fifth").ends_with("w-tinylfu"));
+        assert!(message("none of these").ends_with("lfu"));
     }
 }

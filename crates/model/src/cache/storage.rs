@@ -21,6 +21,7 @@ use std::ops::Range;
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
 use super::disk_request::{CacheRequest, DiskRequest, Purpose};
+use super::key_policy::KeyPolicy;
 use super::prefetch::{PrefetchSpec, Prefetcher};
 use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::range_index::RangeIndex;
@@ -165,6 +166,15 @@ impl StorageCache {
             answered: Vec::new(),
             issued: Vec::new(),
         }
+    }
+
+    /// The empty cache, with this policy in place of the specification's.
+    pub fn with_policy(mut self, policy: Box<dyn KeyPolicy>) -> Self {
+        self.read = ReadCache::with_policy(self.spec.read, policy);
+        if self.prefetcher.learns() {
+            self.read.keep_in_vain();
+        }
+        self
     }
 
     /// Counts up to `now`.

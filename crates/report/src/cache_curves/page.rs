@@ -1,6 +1,6 @@
 //! The curves as a page.
 
-use freewheel_model::cache::POLICIES;
+use freewheel_model::cache::{CachePolicy, POLICIES};
 use freewheel_study::{
     CacheCurves, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses,
     SimulatedResponses,
@@ -22,7 +22,7 @@ pub(super) fn html(curves: &CacheCurves, conclusions: &Conclusions) -> String {
             (section("How much memory?", &conclusion(conclusions)))
             (section("Misses", &misses(curves)))
             @if let Responses::Simulated(simulated) = &curves.responses {
-                (section("Response of reads", &responses(simulated)))
+                (section("Response of reads", &responses(curves, simulated)))
             }
             (section("By size", &by_size(curves)))
             (folds(&html! {
@@ -57,9 +57,17 @@ fn arrows(sentence: &str) -> String {
 /// Name of the charts' axis with the sizes.
 const MEMORY: &str = "memory";
 
-/// Number of a policy's colour: its place among all, so that it is the same on every page.
-fn colour(name: &str) -> usize {
-    POLICIES.iter().position(|row| row.title == name).unwrap_or(0)
+/// Number of a policy's colour: its place among all, so that it is the same on every page. Those that do not ship
+/// follow in the order of their curves.
+fn colour(curves: &CacheCurves, name: &str) -> usize {
+    let place = POLICIES.iter().position(|row| row.title == name);
+    let others = curves.curves.iter().filter(|curve| curve.policy.shipped().is_none());
+    place
+        .or(others
+            .map(|curve| &curve.title)
+            .position(|title| title == name)
+            .map(|at| POLICIES.len() + at))
+        .unwrap_or(0)
 }
 
 /// Ratios that differ by less look alike.
@@ -90,16 +98,16 @@ fn miss_lines(curves: &CacheCurves, value: fn(&MissRatio) -> f64) -> Vec<SizeLin
     let point = |at: &MissRatio| SizePoint { size_bytes: at.size_bytes, value: 100.0 * value(at) };
     let line = |curve: &PolicyCurve| {
         let dots: Vec<SizePoint> = curve.miss_ratios.iter().map(point).collect();
-        let is_lru = curve.policy.row().name == "lru";
+        let is_lru = curve.policy == CachePolicy::Lru;
         let points = if is_lru { curves.lru.iter().map(point).collect() } else { dots.clone() };
-        SizeLine { name: curve.title.into(), colour: colour(curve.title), points, dots }
+        SizeLine { name: curve.title.clone(), colour: colour(curves, &curve.title), points, dots }
     };
     curves.curves.iter().map(line).collect()
 }
 
-fn responses(simulated: &SimulatedResponses) -> Markup {
-    let means = response_lines(simulated, |at| at.reads.mean_ns / 1e6);
-    let p99s = response_lines(simulated, |at| at.reads.p99_ns as f64 / 1e6);
+fn responses(curves: &CacheCurves, simulated: &SimulatedResponses) -> Markup {
+    let means = response_lines(curves, simulated, |at| at.reads.mean_ns / 1e6);
+    let p99s = response_lines(curves, simulated, |at| at.reads.p99_ns as f64 / 1e6);
     let without = &simulated.without_cache.reads;
     let mean = SizeChart {
         title: "mean, ms",
@@ -120,13 +128,14 @@ fn responses(simulated: &SimulatedResponses) -> Markup {
 }
 
 fn response_lines(
+    curves: &CacheCurves,
     simulated: &SimulatedResponses,
     value: fn(&ResponsePoint) -> f64,
 ) -> Vec<SizeLine> {
     let point = |at: &ResponsePoint| SizePoint { size_bytes: at.size_bytes, value: value(at) };
     let line = |of: &PolicyResponses| {
         let points: Vec<SizePoint> = of.points.iter().map(point).collect();
-        let (name, colour) = (of.title.into(), colour(of.title));
+        let (name, colour) = (of.title.into(), colour(curves, of.title));
         SizeLine { name, colour, dots: points.clone(), points }
     };
     simulated.policies.iter().map(line).collect()
@@ -205,9 +214,9 @@ fn drive_words(simulated: &SimulatedResponses, cache_depth: u32) -> Markup {
 fn policies(curves: &CacheCurves) -> Markup {
     html! {
         dl {
-            @for row in curves.curves.iter().map(|curve| curve.policy.row()) {
-                dt { (row.title) }
-                dd { (row.summary) " (" (row.source) ")" }
+            @for curve in &curves.curves {
+                dt { (curve.title) }
+                dd { (curve.policy.summary()) }
             }
         }
     }

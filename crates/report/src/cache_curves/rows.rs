@@ -31,7 +31,7 @@ fn miss_cell(miss_ratio: &MissRatio, unit: Unit) -> String {
 
 /// Miss ratios in per cent, a row for each size and a column for each policy.
 pub(super) fn miss_ratios(curves: &CacheCurves, unit: Unit) -> Rows {
-    let titles = curves.curves.iter().map(|curve| curve.title.to_owned());
+    let titles = curves.curves.iter().map(|curve| curve.title.clone());
     let row = |(at, &bytes): (usize, &u64)| {
         let cells = curves.curves.iter().map(|curve| miss_cell(&curve.miss_ratios[at], unit));
         std::iter::once(size(bytes)).chain(cells).collect()

@@ -109,5 +109,6 @@ fn values(column: &Column) -> Vec<Value> {
         Column::OptionalWhole(values) => values.iter().map(|value| json!(value)).collect(),
         Column::OptionalReal(values) => values.iter().map(|value| json!(value)).collect(),
         Column::OptionalText(values) => values.iter().map(|value| json!(value)).collect(),
+        Column::OptionalFlag(values) => values.iter().map(|value| json!(value)).collect(),
     }
 }

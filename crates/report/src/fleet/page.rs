@@ -26,7 +26,7 @@ pub(super) fn html(report: &FleetReport) -> String {
         &lead,
         &html! {
             (section("What follows", &html! {
-                @for sentence in sentences(report, &summary) { p { (prose(&sentence)) } }
+                @for sentence in sentences(report, &summary) { p { (prose(&sentence.replace(" %", "\u{a0}%"))) } }
             }))
             (section("How busy each drive is", &map(report)))
             div.panels {
@@ -249,6 +249,7 @@ fn why(report: &FleetReport, row: &FleetRow, of: &FleetNumbers) -> String {
 fn numbers(of: &FleetNumbers) -> [String; 5] {
     let (change, gain) = match &of.advice {
         Some(advice) => (advice.title.clone(), signed(advice.goal)),
+        None if of.is_overloaded => ("not ranked in an overload".to_owned(), String::new()),
         None => ("none".to_owned(), String::new()),
     };
     let [mean, p99] = [of.response_ns_mean, of.response_ns_p99 as f64].map(response);

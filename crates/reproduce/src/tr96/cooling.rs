@@ -48,6 +48,8 @@ pub(super) fn cooling() -> Cooling {
             queue_veto: false,
             unit: CoolingUnit::Extents,
             candidates_max: 32,
+            sources_max: 1,
+            waits_factor: 1.5,
         },
         heat: HeatSpec {
             accesses: 25,
@@ -59,7 +61,9 @@ pub(super) fn cooling() -> Cooling {
         step: CoolingStep::Requests(100),
         near_hot: false,
         waits: false,
+        waits_arrivals: 256,
         copies_first: false,
+        moves: 1,
         mover: MoverSpec { piece: Blocks::new(770), rate: None },
     }
 }

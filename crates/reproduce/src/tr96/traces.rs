@@ -109,7 +109,14 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
     };
     Cooling {
         rule: CoolingRule::default(),
-        daemon: CoolingSpec { threshold, queue_veto: false, unit, candidates_max: 32 },
+        daemon: CoolingSpec {
+            threshold,
+            queue_veto: false,
+            unit,
+            candidates_max: 32,
+            sources_max: 1,
+            waits_factor: 1.5,
+        },
         heat: HeatSpec {
             accesses,
             accesses_min: accesses / 5,
@@ -120,7 +127,9 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
         step: CoolingStep::Requests(step_requests),
         near_hot: false,
         waits: false,
+        waits_arrivals: 256,
         copies_first: false,
+        moves: 1,
         mover: MoverSpec { piece: Blocks::new(1024), rate: None },
     }
 }

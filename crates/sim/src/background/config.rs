@@ -126,7 +126,12 @@ const fn run_max() -> Bytes {
 }
 
 impl IdleConfig {
-    fn check(&self) -> Result<(), String> {
+    /// Begins after this time, which stays.
+    pub(crate) fn of(after: SimDuration) -> Self {
+        Self { after, adapt: None, run_max: run_max() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.after > IDLE_AFTER_MAX {
             let after = self.after;
             return Err(format!("`after` is {after}: at most {IDLE_AFTER_MAX} is allowed"));
@@ -145,7 +150,7 @@ impl IdleConfig {
     }
 
     /// Blocks of 512 B in a run.
-    pub(super) fn run_blocks(&self) -> u32 {
+    pub(crate) fn run_blocks(&self) -> u32 {
         (self.run_max.get() / 512) as u32
     }
 }

@@ -24,7 +24,8 @@ use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use self::copies::CopyAccount;
 use self::running::{DeliveryPath, Running};
 use self::task::names;
-use self::uses::{BeginError, Use};
+pub(crate) use self::uses::BeginError;
+use self::uses::Use;
 use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 
@@ -52,9 +53,15 @@ pub(crate) struct Background {
 }
 
 /// Use of idle time, and when it begins.
-struct IdleUse {
-    config: IdleConfig,
-    timer: IdleTimer,
+pub(crate) struct IdleUse {
+    pub config: IdleConfig,
+    pub timer: IdleTimer,
+}
+
+impl IdleUse {
+    pub fn new(config: IdleConfig) -> Self {
+        Self { timer: config.timer(), config }
+    }
 }
 
 /// Blocks that must be delivered before the foreground ends, over all arms.
@@ -81,12 +88,20 @@ impl Unfinished {
     }
 }
 
-impl Background {
+/// Tasks of one arm before a run, with the index of what they want. That takes a second on a large drive, and
+/// runs that differ in something else begin with copies of it.
+#[derive(Clone)]
+pub(crate) struct PreparedTasks {
+    tasks: Tasks,
+    running: Vec<Running>,
+    patience_nodes: Option<u64>,
+}
+
+impl PreparedTasks {
     pub fn new(
         drive: &Arc<Drive>,
         config: &FreeblockConfig,
-        policy: PolicySpec,
-        unfinished: Option<Unfinished>,
+        anchor: PromotionAnchor,
     ) -> Result<Self, BeginError> {
         let options = Options {
             rule: config.rule,
@@ -98,29 +113,44 @@ impl Background {
         };
         let patience_nodes = options.patience_nodes(drive);
         let mut tasks = Tasks::new(drive, options, CADENCE);
-        let ahead = if policy == PolicySpec::Fcfs {
-            PromotionAnchor::OfQueue
-        } else {
-            PromotionAnchor::OfArm
-        };
         let named = names(&config.tasks).into_iter().zip(&config.tasks);
         let running =
-            named.map(|(name, config)| Running::begin(&mut tasks, name, config.clone(), ahead));
-        let running: Vec<Running> = running.collect::<Result<_, _>>()?;
-        // The index of a large drive takes a second: the report of the first decision has none of that,
-        // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
+            named.map(|(name, config)| Running::begin(&mut tasks, name, config.clone(), anchor));
+        let running = running.collect::<Result<_, _>>()?;
+        // The report of the first decision has no second in it, nor that of the one behind a new round, which
+        // [`Planner::prepare`] makes the index anew for.
         tasks.refresh();
-        Ok(Self {
+        Ok(Self { tasks, running, patience_nodes })
+    }
+}
+
+/// Requests beside which those of a task are promoted, under this policy.
+pub(crate) fn promotion_anchor(policy: PolicySpec) -> PromotionAnchor {
+    match policy {
+        PolicySpec::Fcfs => PromotionAnchor::OfQueue,
+        _ => PromotionAnchor::OfArm,
+    }
+}
+
+impl Background {
+    /// Background work at the beginning of a run.
+    pub fn new(
+        prepared: PreparedTasks,
+        idle: Option<&IdleConfig>,
+        unfinished: Option<Unfinished>,
+    ) -> Self {
+        let PreparedTasks { tasks, running, patience_nodes } = prepared;
+        Self {
             tasks,
             running,
             unfinished,
             patience_nodes,
-            idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
+            idle: idle.map(|config| IdleUse::new(*config)),
             is_idle: false,
             is_outside: false,
             copies: CopyAccount::default(),
             delivered_hash: 0,
-        })
+        }
     }
 
     /// Background for a scheduler in front of the drive.
@@ -492,6 +522,13 @@ mod tests {
     use freewheel_units::Blocks;
 
     use super::*;
+
+    /// Background work at the beginning of a run.
+    fn begun(drive: &Arc<Drive>, config: &FreeblockConfig, policy: PolicySpec) -> Background {
+        let tasks = PreparedTasks::new(drive, config, promotion_anchor(policy)).unwrap();
+        Background::new(tasks, config.idle.as_ref(), None)
+    }
+
     use crate::config::{Experiment, SimConfig};
     use crate::source::{Closed, Pattern, PatternSpec, ThinkTime};
 
@@ -611,7 +648,7 @@ mod tests {
         let freeblock = config.freeblock.clone().unwrap();
         let experiment = Experiment::new(SimConfig { freeblock: None, ..config }).unwrap();
         let policy = experiment.config.scheduler;
-        let background = Background::new(&experiment.drive, &freeblock, policy, None).unwrap();
+        let background = begun(&experiment.drive, &freeblock, policy);
         let (newer, lost, written) = (BTreeSet::new(), 0, 0);
         let mut watched = Watched { background, tells, newer, lost, written };
         let planners = vec![&mut watched as &mut dyn Planner];
@@ -784,7 +821,7 @@ mod tests {
         let experiment = Experiment::new(SimConfig { freeblock: None, ..config }).unwrap();
         let policy = experiment.config.scheduler;
         let mut versions = Versions {
-            background: Background::new(&experiment.drive, &freeblock, policy, None).unwrap(),
+            background: begun(&experiment.drive, &freeblock, policy),
             begun: 0,
             newest: BTreeMap::new(),
             memory: BTreeMap::new(),

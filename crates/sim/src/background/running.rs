@@ -32,6 +32,7 @@ pub(super) enum DeliveryPath {
 }
 
 /// A task of one arm.
+#[derive(Clone)]
 pub(super) struct Running {
     id: TaskId,
     spec: TaskSpec,

@@ -24,6 +24,7 @@ pub(crate) enum BeginError {
 }
 
 /// A use with its task.
+#[derive(Clone)]
 pub(super) enum Use {
     Compare(Compare),
     Prefetch(Prefetcher),

@@ -25,7 +25,8 @@ pub struct CacheConfig {
     pub storage_used: Option<Bytes>,
     /// Memory of the read cache: at least one block, or zero for none.
     pub size: Bytes,
-    /// Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu.
+    /// Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu,
+    /// fifo, clock or lfu.
     #[schemars(with = "String")]
     pub policy: CachePolicy,
     /// Unit of the caches and of the write buffer, at most 32 KiB.

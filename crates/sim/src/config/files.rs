@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{default_requests, is_default, is_unchanged, unchanged};
+use crate::background::IdleConfig;
 use crate::library;
 
 /// Files that lie on the disks of the array, each where the placement puts it. Requests come as a Poisson
@@ -45,12 +46,21 @@ pub struct FilesWorkload {
     /// Movement of the hot set during the run; it stays if nothing is given. Not with `log`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
+    /// Heat with which a new file counts, where `placement` is `heat`; that of its class if nothing is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_heat: Option<NewHeatConfig>,
     /// Disks of other drives, behind those of `array.drives`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_disks: Vec<MoreDisks>,
     /// Moves files, or parts of them, from hot disks to cool ones during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooling: Option<CoolingConfig>,
+    /// Copies files to other stripes when the load has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restriping: Option<Box<RestripingConfig>>,
+    /// Rates that replace `rate` from these times on, ascending. The shares of files stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<LaterRate>,
 }
 
 const fn align() -> Bytes {
@@ -83,6 +93,24 @@ pub struct FileClass {
     /// Skew of the use of files; all alike if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot: Option<HotFiles>,
+    /// Files of it that are created a second. Each takes the place of another one, which is deleted, and that
+    /// one's share of the requests. Its first request writes it as a whole.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub new_files: f64,
+}
+
+/// Heat with which a new file counts when it is placed, and when the next ones are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewHeatConfig {
+    /// The mean of its class's first files: what is known of a type of files (tr96 section 2.3).
+    #[default]
+    Class,
+    /// Its own, as if somebody had told it before.
+    Known,
+    /// Its own once five requests to it were seen, and none before (tr96 section 3.1): files that arrive
+    /// together pile up on one disk until then.
+    AfterAccesses,
 }
 
 const fn one() -> f64 {
@@ -109,6 +137,68 @@ pub struct Drift {
     pub every: SimDuration,
     /// Share of each class's files that change, as 0.1.
     pub files: f64,
+    /// Most changes between two requests: after many, nothing is left of the old order.
+    #[serde(default = "changes_max")]
+    pub changes_max: u32,
+}
+
+const fn changes_max() -> u32 {
+    100
+}
+
+/// Another rate from a time on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaterRate {
+    /// Time from the start of the run.
+    pub from: SimDuration,
+    /// Requests a second to all classes together.
+    pub rate: f64,
+}
+
+/// Stripes that follow the load (tr96 section 2.3). A check compares the load since the last one with that
+/// before it. When another number of disks a request has become best, the hottest files are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RestripingConfig {
+    /// Time from one check to the next.
+    pub every: SimDuration,
+    /// Files that a check stripes anew at most, the hottest ones.
+    pub files: u32,
+    /// Least change of the mean response by the model.
+    pub least_change: SimDuration,
+    /// The response whose change counts.
+    pub trigger: RestripingTrigger,
+    /// Bytes that a copy reads and writes at once.
+    pub piece: Bytes,
+    /// Bytes a second that are copied at most; the number that the disks allow if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bytes>,
+}
+
+impl Default for RestripingConfig {
+    /// tr96 states none of these.
+    fn default() -> Self {
+        Self {
+            every: SimDuration::from_secs(60),
+            files: 100,
+            least_change: SimDuration::from_ms(1),
+            trigger: RestripingTrigger::default(),
+            piece: Bytes::from_kib(512),
+            rate: None,
+        }
+    }
+}
+
+/// The response whose change triggers restriping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestripingTrigger {
+    /// The best response is longer than at the last check (tr96). A load that falls never triggers.
+    #[default]
+    Worsened,
+    /// The new stripes are faster than the old ones under the new load.
+    Gain,
 }
 
 /// Sizes of the files of a class.
@@ -190,14 +280,27 @@ pub struct CoolingConfig {
     pub unit: CoolingUnitConfig,
     /// True if requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
-    /// True if only disks are cooled at which half as many requests again wait or are served as at the mean
-    /// disk.
+    /// True if only disks are cooled at which more requests wait or are served than at the mean disk:
+    /// `waits_factor` times as many.
     pub waits: bool,
+    /// Multiple of the mean disk's requests that `waits` asks for.
+    pub waits_factor: f64,
+    /// Arrivals at a mean disk over which `waits` averages.
+    pub waits_arrivals: u32,
+    /// Extents of the hottest disk that a look considers, the best first.
+    pub candidates: u32,
     /// True if a moved extent goes near the hot ones of its target, and not into the shortest free range.
     pub near_hot: bool,
     /// True if copies go before all requests that wait for a disk, as far as those have not gone to the
     /// drive.
     pub copies_first: bool,
+    /// Moves at once, each between two disks of its own. So many of the hottest disks may be sources.
+    pub moves: u32,
+    /// How moves are copied: by `requests` among those of clients, or in `gaps`.
+    pub copies: CopiesConfig,
+    /// Idle time of a disk after which copies in gaps use it, too; they never do if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_after: Option<SimDuration>,
     /// Accesses of an extent over which its heat is averaged.
     pub accesses: u32,
     /// Bytes that a move reads and writes at once.
@@ -219,8 +322,14 @@ impl Default for CoolingConfig {
             unit: CoolingUnitConfig::default(),
             queue_veto: false,
             waits: true,
+            waits_factor: 1.5,
+            waits_arrivals: 256,
+            candidates: 32,
             near_hot: true,
             copies_first: false,
+            moves: 1,
+            copies: CopiesConfig::default(),
+            idle_after: None,
             accesses: 25,
             piece: Bytes::from_kib(512),
             rate: None,
@@ -247,6 +356,18 @@ pub enum CoolingUnitConfig {
     Extents,
     /// The same parts, the hottest first, to any other disk: balance goes before parallelism.
     Fragments,
+}
+
+/// Way in which moves are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopiesConfig {
+    /// By reads and writes among those of clients.
+    #[default]
+    Requests,
+    /// In rotational gaps of both disks: clients wait for no copy. Moves cost nothing then, so that both rules
+    /// are the same.
+    Gaps,
 }
 
 /// Unit in which heat is counted.
@@ -312,6 +433,9 @@ impl FilesWorkload {
             return Err(format!("`rate` is {rate}: {RATE_MIN} to {RATE_MAX} are allowed"));
         }
         self.check_drift()?;
+        self.check_new_files()?;
+        self.check_rates()?;
+        self.check_restriping()?;
         if self.requests == 0 {
             return Err("`requests` is 0: at least 1 is needed".into());
         }
@@ -328,13 +452,7 @@ impl FilesWorkload {
         if let FileStripes::Unit(unit) = self.stripes {
             whole_blocks("stripes.unit", unit)?;
         }
-        if let FileStripes::Chen(requests) = self.stripes
-            && !(requests > 1.0 && requests.is_finite())
-        {
-            return Err(format!(
-                "`stripes.chen` is {requests}: more than 1 request at a time is needed, as by the formula one request alone is split into single blocks"
-            ));
-        }
+        self.check_chen()?;
         if let Some(none) = self.more_disks.iter().position(|disks| disks.count == 0) {
             return Err(format!("`more_disks[{none}].count` is 0: leave the entry out"));
         }
@@ -359,8 +477,80 @@ impl FilesWorkload {
         self.cooling.map_or(Ok(()), |cooling| cooling.check())
     }
 
+    fn check_chen(&self) -> Result<(), String> {
+        match self.stripes {
+            FileStripes::Chen(requests) if !(requests > 1.0 && requests.is_finite()) => {
+                Err(format!(
+                    "`stripes.chen` is {requests}: more than 1 request at a time is needed, as by the formula one request alone is split into single blocks"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_rates(&self) -> Result<(), String> {
+        if self.log.is_some() && !self.rates.is_empty() {
+            return Err("`rates` is for `classes`, and a log has its own: leave it out".into());
+        }
+        for (number, later) in self.rates.iter().enumerate() {
+            if !(RATE_MIN..=RATE_MAX).contains(&later.rate) {
+                let is = later.rate;
+                return Err(format!(
+                    "`rates[{number}].rate` is {is}: {RATE_MIN} to {RATE_MAX} are allowed"
+                ));
+            }
+            if number > 0 && self.rates[number - 1].from >= later.from {
+                let is = later.from;
+                return Err(format!(
+                    "`rates[{number}].from` is {is}: a later time than the one before is needed"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_restriping(&self) -> Result<(), String> {
+        let Some(restriping) = &self.restriping else { return Ok(()) };
+        let RestripingConfig { every, files, piece, rate, .. } = **restriping;
+        if self.cooling.is_some() {
+            return Err(
+                "`restriping` and `cooling` exclude each other: leave one of them out".into()
+            );
+        }
+        if every < STEP_MIN {
+            return Err(format!("`restriping.every` is {every}: at least {STEP_MIN} is needed"));
+        }
+        if files == 0 {
+            return Err("`restriping.files` is 0: at least 1 is needed".into());
+        }
+        for (key, bytes) in [("piece", piece), ("rate", rate.unwrap_or(piece))] {
+            if bytes.get() < 512 {
+                return Err(format!("`restriping.{key}` is {bytes}: at least 512 B are needed"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_new_files(&self) -> Result<(), String> {
+        let all: f64 = self.classes.iter().map(|class| class.new_files).sum();
+        if self.new_heat.is_some() && (all == 0.0 || self.placement != FilePlacement::Heat) {
+            return Err(
+                "`new_heat` is for `placement = \"heat\"` and a class with `new_files`: leave it out"
+                    .into(),
+            );
+        }
+        let share = all / (all + self.rate.unwrap_or_default());
+        if self.requests as f64 * share > FILES_MAX as f64 {
+            return Err(format!(
+                "`new_files` makes more than {FILES_MAX} files in {} requests: lower one of them",
+                self.requests
+            ));
+        }
+        Ok(())
+    }
+
     fn check_drift(&self) -> Result<(), String> {
-        let Some(Drift { every, files }) = self.drift else { return Ok(()) };
+        let Some(Drift { every, files, changes_max }) = self.drift else { return Ok(()) };
         if self.log.is_some() {
             return Err("`drift` is for `classes`, and a log has its own: leave it out".into());
         }
@@ -369,6 +559,9 @@ impl FilesWorkload {
         }
         if !(files > 0.0 && files <= 1.0) {
             return Err(format!("`drift.files` is {files}: a share as 0.1 is needed"));
+        }
+        if changes_max == 0 {
+            return Err("`drift.changes_max` is 0: at least 1 is needed".into());
         }
         Ok(())
     }
@@ -379,6 +572,8 @@ const RATE_MIN: f64 = 1e-6;
 const RATE_MAX: f64 = 1e9;
 /// Shortest time between two looks: each sorts the extents of a disk.
 const STEP_MIN: SimDuration = SimDuration::from_us(100);
+/// Most moves at once.
+const MOVES_MAX: u32 = 64;
 /// Most files: each takes about 200 bytes.
 const FILES_MAX: u64 = 20_000_000;
 
@@ -394,6 +589,10 @@ impl FileClass {
         }
         if !(self.share.is_finite() && self.share >= 0.0) {
             return Err(format!("share` is {}: a number of 0 or more is needed", self.share));
+        }
+        if !(0.0..=RATE_MAX).contains(&self.new_files) {
+            let is = self.new_files;
+            return Err(format!("new_files` is {is}: 0 to {RATE_MAX} a second are allowed"));
         }
         if !(0.0..=1.0).contains(&self.reads) {
             return Err(format!("reads` is {}: a share of 0 to 1 is needed", self.reads));
@@ -428,11 +627,49 @@ impl CoolingConfig {
         if !(2..=1000).contains(&accesses) {
             return Err(format!("`cooling.accesses` is {accesses}: 2 to 1000 are allowed"));
         }
+        let Self { waits_factor, waits_arrivals, candidates, .. } = *self;
+        if !(waits_factor >= 1.0 && waits_factor.is_finite()) {
+            return Err(format!(
+                "`cooling.waits_factor` is {waits_factor}: a number of 1 or more is needed"
+            ));
+        }
+        for (key, count) in [("waits_arrivals", waits_arrivals), ("candidates", candidates)] {
+            if count == 0 {
+                return Err(format!("`cooling.{key}` is 0: at least 1 is needed"));
+            }
+        }
         for (key, bytes) in [("piece", piece), ("rate", rate.unwrap_or(piece))] {
             if bytes.get() < 512 {
                 return Err(format!("`cooling.{key}` is {bytes}: at least 512 B are needed"));
             }
         }
-        Ok(())
+        self.check_copies()
+    }
+
+    fn check_copies(&self) -> Result<(), String> {
+        let Self { moves, copies, idle_after, rate, copies_first, .. } = *self;
+        if !(1..=MOVES_MAX).contains(&moves) {
+            return Err(format!("`cooling.moves` is {moves}: 1 to {MOVES_MAX} are allowed"));
+        }
+        let given = match copies {
+            CopiesConfig::Requests => [("idle_after", idle_after.is_some()), ("", false)],
+            CopiesConfig::Gaps => [("rate", rate.is_some()), ("copies_first", copies_first)],
+        };
+        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            let other = match copies {
+                CopiesConfig::Requests => "gaps",
+                CopiesConfig::Gaps => "requests",
+            };
+            return Err(format!(
+                "`cooling.{key}` is for `copies = \"{other}\"`: leave it out, or say that"
+            ));
+        }
+        let after = idle_after.map_or(Ok(()), |after| IdleConfig::of(after).check());
+        after.map_err(|_| {
+            format!(
+                "`cooling.idle_after` is {}: at most an hour is allowed",
+                idle_after.unwrap_or_default()
+            )
+        })
     }
 }

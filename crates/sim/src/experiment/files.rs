@@ -1,19 +1,26 @@
 //! Runs of experiments with files on the disks of an array.
 
-use freewheel_freeblock::Timer;
+use freewheel_freeblock::{Planner, Timer};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Distribution;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks};
 
 use super::{Experiment, Observer, Planners, Progress};
+use crate::background::IdleConfig;
 use crate::completion::Completion;
-use crate::config::{ConfigError, CoolingConfig, FilesWorkload, Layout, SimConfig, Workload};
+use crate::config::{
+    ConfigError, CoolingConfig, CopiesConfig, FilesWorkload, Layout, SimConfig, Workload,
+};
 use crate::engine::VolumeLayout;
 use crate::files::{
-    Choice, CooledRequests, CoolingWork, FileMap, FileRequests, FilesSetup, TracedRequests,
+    ArmMover, Choice, CooledRequests, CoolingWork, DriftWork, FileMap, FileRequests, FilesSetup,
+    GapMover, Layouts, NewFilesWork, SharedMover, TracedRequests, mover,
 };
-use crate::result::{ClassResult, CoolingResult, FilesRun, Tally, refusal_name};
+use crate::result::{
+    ClassResult, CoolingResult, DriftResult, FilesRun, NewFilesResult, RestripingResult, Tally,
+    refusal_name,
+};
 use crate::source::Source;
 
 /// Err for what does not go with files.
@@ -22,6 +29,7 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let writes = config.cache.as_ref().is_some_and(|cache| cache.write_buffer.is_some());
     let is_cooled = workload.cooling.is_some();
+    let in_gaps = workload.cooling.is_some_and(|cooling| cooling.copies == CopiesConfig::Gaps);
     let not_with_it = [
         (
             config.array.layout == Layout::Independent,
@@ -33,6 +41,26 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
             "`freeblock` needs disks that are alike: leave `more_disks` out",
         ),
         (refuses, "a host-managed drive does not take the writes of files: take another drive"),
+        (
+            in_gaps && config.has_electronics(spec),
+            "`cooling.copies = \"gaps\"` needs `electronics = false`: a drive's own buffer holds back writes that a copy has to see",
+        ),
+        (
+            in_gaps && config.freeblock.is_some(),
+            "`freeblock` and `cooling.copies = \"gaps\"` want the same gaps: leave one of them out",
+        ),
+        (
+            in_gaps && config.cache.is_some(),
+            "`cache` and `cooling.copies = \"gaps\"` exclude each other, as a cache holds back what a copy has to see: leave one of them out",
+        ),
+        (
+            in_gaps && config.scheduler.is_linux(),
+            "a scheduler of Linux holds back what a copy in gaps has to see: take another `scheduler.policy`, or leave `cooling.copies` out",
+        ),
+        (
+            writes && workload.restriping.is_some(),
+            "`restriping` and `cache.write_buffer` exclude each other, as a buffer holds back what is copied: leave one of them out",
+        ),
         (
             writes && is_cooled,
             "`cooling` and `cache.write_buffer` exclude each other, as a buffer holds back what a move copies: leave one of them out",
@@ -55,17 +83,11 @@ impl Experiment {
     ) -> Result<Tally, ConfigError> {
         let map = setup.place()?.map;
         let seed = self.config.seed;
-        let mut clients: Box<dyn Source + '_> = match workload.log {
-            Some(_) => Box::new(TracedRequests::new(&map, &setup.traced, 1.0)),
-            None => {
-                let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
-                let all = FileRequests::new(&map, &setup.loads, workload.requests, seed);
-                let all = all.aligned(align);
-                Box::new(match &workload.drift {
-                    Some(drift) => all.drifting(drift, &setup.class_of, seed),
-                    None => all,
-                })
-            }
+        let mut traced = TracedRequests::new(&map, &setup.traced, 1.0);
+        let mut poisson = workload.log.is_none().then(|| poisson(workload, setup, &map, seed));
+        let clients: &mut dyn Source = match &mut poisson {
+            Some(poisson) => poisson,
+            None => &mut traced,
         };
         let warm_up = (self.requests() as f64 * self.config.warm_up) as u64;
         let mut by_class = vec![Distribution::default(); setup.classes.len()];
@@ -78,20 +100,60 @@ impl Experiment {
         };
         let layout = VolumeLayout::Files(&map);
         let planning = (planners, around);
-        let (mut tally, work) = match &workload.cooling {
-            None => {
-                let source: &mut dyn Source = &mut *clients;
-                (self.drive_any(source, layout, planning, &mut observe, progress)?, None)
+        let (mut tally, work) = match (&workload.cooling, &workload.restriping) {
+            (None, Some(config)) => {
+                let layouts = Layouts::new(&map);
+                let choice = Choice::Stripes(Box::new(setup.restriper(config)));
+                let spec = mover(config.piece, config.rate);
+                let mut restriped = CooledRequests::new(clients, &layouts, choice, spec);
+                let source: &mut dyn Source = &mut restriped;
+                let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
+                (tally, Some(restriped.work()))
             }
-            Some(cooling) => {
-                let mut cooled = cooled(&mut *clients, &map, setup, cooling);
+            (None, None) => {
+                (self.drive_any(clients, layout, planning, &mut observe, progress)?, None)
+            }
+            (Some(cooling), _) => {
+                let in_gaps = cooling.copies == CopiesConfig::Gaps;
+                let mover = in_gaps.then(|| GapMover::shared(&setup.drives()));
+                let mut gaps = mover.as_ref().map_or(Vec::new(), |mover| {
+                    ArmMover::all(mover, cooling.idle_after.map(IdleConfig::of))
+                });
+                let mut cooled = cooled(clients, &map, setup, cooling, mover);
                 let source: &mut dyn Source = &mut cooled;
+                let (given, around) = planning;
+                let given = given.into_iter().map(|planner| planner as &mut dyn Planner);
+                let movers = gaps.iter_mut().map(|arm| arm as &mut dyn Planner);
+                let planning = (given.chain(movers).collect(), around);
                 let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
                 (tally, Some(cooled.work()))
             }
         };
-        tally.files(files_run(setup, &map, &by_class, work));
+        let drift = poisson.as_ref().and_then(FileRequests::drifted);
+        let created = poisson.as_ref().and_then(FileRequests::created);
+        let is_restriped = workload.restriping.is_some();
+        tally.files(files_run(setup, &map, &by_class, (work, drift, created), is_restriped));
         Ok(tally)
+    }
+}
+
+/// Poisson arrivals, with drift if there is some.
+fn poisson<'a>(
+    workload: &'a FilesWorkload,
+    setup: &'a FilesSetup,
+    map: &'a FileMap,
+    seed: u64,
+) -> FileRequests<'a> {
+    let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
+    let all = FileRequests::new(map, setup.first_loads(), workload.requests, seed).aligned(align);
+    let all = all.changing(&workload.rates);
+    let all = match &workload.drift {
+        Some(drift) => all.drifting(drift, setup.first_classes(), seed),
+        None => all,
+    };
+    match setup.new_files(map) {
+        Some(new_files) => all.creating(new_files, setup.created_loads()),
+        None => all,
     }
 }
 
@@ -100,31 +162,53 @@ fn cooled<'a>(
     map: &'a FileMap,
     setup: &FilesSetup,
     config: &CoolingConfig,
+    in_gaps: Option<SharedMover>,
 ) -> CooledRequests<'a, &'a mut (dyn Source + 'a)> {
     let cooling = setup.cooling(config);
-    let rate: f64 = setup.loads.iter().map(|load| load.rate).sum();
-    let reads: f64 = setup.loads.iter().map(|load| load.rate * load.reads).sum();
-    let choice = Choice::daemon(cooling, &setup.drives(), map, reads / rate);
-    CooledRequests::new(clients, map, choice, cooling.mover)
+    let rate: f64 = setup.first_loads().iter().map(|load| load.rate).sum();
+    let reads: f64 = setup.first_loads().iter().map(|load| load.rate * load.reads).sum();
+    match in_gaps {
+        None => {
+            let choice = Choice::daemon(cooling, &setup.drives(), map, reads / rate);
+            CooledRequests::new(clients, map, choice, cooling.mover)
+        }
+        Some(mover) => {
+            // A copy in gaps costs clients no time, so the rule needs no loads to weigh it.
+            let choice = Choice::Daemon(Box::new(cooling), None);
+            CooledRequests::new(clients, map, choice, cooling.mover).in_gaps(mover)
+        }
+    }
 }
 
 fn files_run(
     setup: &FilesSetup,
     map: &FileMap,
     by_class: &[Distribution],
-    work: Option<CoolingWork>,
+    (work, drift, created): (Option<CoolingWork>, Option<DriftWork>, Option<NewFilesWork>),
+    is_restriped: bool,
 ) -> FilesRun {
-    let classes = setup.classes.iter().zip(setup.class_sizes()).zip(by_class);
-    let class = |((name, (files, bytes)), responses): ((&String, _), &Distribution)| ClassResult {
-        name: name.clone(),
-        files,
-        bytes,
-        response: responses.summary(),
+    let (sizes, stripes) = (setup.class_sizes(), setup.class_stripes());
+    let class = |number: usize| ClassResult {
+        name: setup.classes[number].clone(),
+        files: sizes[number].0,
+        bytes: sizes[number].1,
+        stripes: stripes[number],
+        response: by_class[number].summary(),
     };
     let placement = map.placement().borrow();
     let filled = |disk: u32| {
         let capacity = setup.drive(disk).blocks().get() as f64;
         1.0 - placement.space(disk).free().get() as f64 / capacity
+    };
+    let restriping = |work: &CoolingWork| RestripingResult {
+        checks: work.restriping.checks,
+        triggered: work.restriping.triggered,
+        files: work.moves,
+        bytes: work.blocks.bytes(),
+        without_room: work.restriping.without_room,
+        unfinished: work.unfinished,
+        held_writes: work.held,
+        copying_ns: work.copying.ns(),
     };
     let cooling = |work: CoolingWork| CoolingResult {
         steps: work.counts.steps,
@@ -137,12 +221,22 @@ fn files_run(
             .map(|(&refusal, &count)| (refusal_name(refusal).to_owned(), count))
             .collect(),
         held_writes: work.held,
+        at_once: work.at_once,
+        unfinished: work.unfinished,
         copying_ns: work.copying.ns(),
     };
     FilesRun {
-        classes: classes.map(class).collect(),
+        classes: (0..setup.classes.len()).map(class).collect(),
         drives: (0..setup.disks()).map(|disk| setup.spec(disk).name.clone()).collect(),
         filled: (0..setup.disks()).map(filled).collect(),
-        cooling: work.map(cooling),
+        drift: drift.map(|DriftWork { changes, files }| DriftResult { changes, files }),
+        new_files: created.map(|work| NewFilesResult {
+            created: work.created,
+            bytes: work.blocks.bytes(),
+            deleted: work.deleted,
+            without_room: work.without_room,
+        }),
+        restriping: work.as_ref().filter(|_| is_restriped).map(restriping),
+        cooling: work.filter(|_| !is_restriped).map(cooling),
     }
 }

@@ -4,6 +4,8 @@ mod files;
 mod fleet;
 mod inferred;
 mod other_times;
+mod own_policies;
+mod prepared;
 mod reporting;
 mod streams;
 mod write_back;
@@ -27,10 +29,15 @@ use freewheel_units::{Blocks, Bytes, SimDuration};
 
 use self::files::check_files;
 use self::fleet::Member;
+use self::own_policies::OwnPolicies;
+use self::prepared::{PreparedFor, PreparedRuns};
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use self::streams::{Stream, check_merge};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
-use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
+use crate::background::{
+    Background, FreeblockConfig, PreparedTasks, STALLED_REQUESTS_MAX, Unfinished, UntilDone,
+    promotion_anchor,
+};
 use crate::cached::CachedDevice;
 use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
@@ -73,6 +80,10 @@ pub struct Experiment {
     postmark: Option<PostmarkSpec>,
     /// Disks and files, if files are the workload.
     files: Option<Arc<FilesSetup>>,
+    /// Policies of the caller's, in place of the configured ones.
+    own: OwnPolicies,
+    /// Background tasks of earlier runs on the drive.
+    prepared: Arc<PreparedRuns>,
 }
 
 /// Receives the progress of a run: done and total, in any unit. Runs call it from any thread, one at a
@@ -247,9 +258,9 @@ impl Experiment {
         trace: Option<TraceInfo>,
         beside: Option<&Self>,
     ) -> Result<Self, ConfigError> {
-        let drive = match beside.filter(|beside| Drive::is_same(&beside.spec, &spec)) {
-            Some(beside) => Arc::clone(&beside.drive),
-            None => Arc::new(library::build(&spec, &config.drive)?),
+        let (drive, prepared) = match beside.filter(|beside| Drive::is_same(&beside.spec, &spec)) {
+            Some(beside) => (Arc::clone(&beside.drive), Arc::clone(&beside.prepared)),
+            None => (Arc::new(library::build(&spec, &config.drive)?), Arc::default()),
         };
         let striping = striping(&config.array, &drive)?;
         check_scheduler(&config)?;
@@ -269,8 +280,9 @@ impl Experiment {
         streams::check(&config.workload, &streams, striping.blocks())?;
         let files = files_setup(&config, &spec)?;
         config.array.holds_files = files.is_some();
+        let own = OwnPolicies::default();
         let mut experiment =
-            Self { config, spec, drive, striping, trace, streams, postmark, files };
+            Self { config, spec, drive, striping, trace, streams, postmark, files, own, prepared };
         experiment.placements()?;
         for (number, stream) in (0..).zip(&mut experiment.streams) {
             stream.infer(&experiment.config, number)?;
@@ -649,15 +661,16 @@ impl Experiment {
                 None => Arc::clone(drive),
             }
         };
+        let anchor = promotion_anchor(self.config.scheduler);
         let background = |arm| {
-            let background = Background::new(
-                &planned_on(arm),
-                config,
-                self.config.scheduler,
-                unfinished.cloned(),
-            );
-            let background = background
+            let (drive, freeblock) = (Arc::clone(self.drive_of(arm)), config.clone());
+            let of = PreparedFor { drive, freeblock, anchor, host: self.config.host };
+            let make = |config: &_| PreparedTasks::new(&planned_on(arm), config, anchor);
+            let tasks = self
+                .prepared
+                .tasks(of, make)
                 .map_err(|error| ConfigError::Freeblock { message: error.to_string() })?;
+            let background = Background::new(tasks, config.idle.as_ref(), unfinished.cloned());
             Ok(if self.config.host.is_some() { background.outside() } else { background })
         };
         (0..self.arm_count()).map(background).collect()
@@ -739,7 +752,7 @@ impl Experiment {
             let arm = |number| {
                 let drive = Arc::clone(self.drive_of(number));
                 let device = Mechanics::new(&drive, executor(number));
-                Ok(Arm { device, drive, policy: self.policy()? })
+                Ok(Arm { device, policy: self.policy(&drive)?, drive })
             };
             let arms = (0..arms).map(arm).collect::<Result<_, ConfigError>>()?;
             return self.tally_arms(arms, layout, source, observer);
@@ -750,7 +763,7 @@ impl Experiment {
             let spec = self.spec_of(number);
             let electronics = spec.electronics.with_processing(spec.overhead);
             let device = WholeDrive::new(Unit::new(&inside, &electronics)?, executor(number));
-            Ok(Arm { device, drive: outside, policy: self.policy()? })
+            Ok(Arm { device, policy: self.policy(&outside)?, drive: outside })
         };
         let arms = (0..arms).map(arm).collect::<Result<_, ConfigError>>()?;
         self.tally_arms(arms, layout, source, observer)
@@ -833,7 +846,9 @@ impl Experiment {
     ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
         let sectors = sector(&self.config, &self.spec).sectors();
         let spec = config.spec(self.is_reordered_behind_cache());
-        behind_cache(arm, spec, config.queue_depth, self.policy()?, sectors)
+        let destages = self.policy(&arm.drive)?;
+        let own = self.own.cache.as_ref().map(|(_, make)| make(spec.read.capacity));
+        behind_cache(arm, spec, config.queue_depth, destages, sectors, own)
     }
 
     /// True if requests below the cache are reordered: by a drive with a queue, or a scheduler before it.
@@ -882,11 +897,15 @@ impl Experiment {
         self.config.has_electronics(&self.spec)
     }
 
-    /// The policy of an arm's queue. A scheduler of Linux has a queue behind it, and this one passes
-    /// requests on.
-    fn policy(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
+    /// The policy of the queue of an arm with this drive: the caller's, if there is one. A scheduler of Linux has a
+    /// queue behind it, and this one passes requests on.
+    fn policy(&self, drive: &Arc<Drive>) -> Result<Box<dyn Policy>, ParsePolicyError> {
         let scheduler = self.config.scheduler;
-        let policy = if scheduler.is_linux() { PolicySpec::Fcfs } else { scheduler }.build()?;
+        let policy = match &self.own.scheduler {
+            Some((_, make)) => make(drive),
+            None if scheduler.is_linux() => PolicySpec::Fcfs.build()?,
+            None => scheduler.build()?,
+        };
         let cooling = match &self.config.workload {
             Workload::Files(workload) => workload.cooling,
             _ => None,

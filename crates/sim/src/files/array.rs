@@ -52,14 +52,8 @@ pub fn place(
     let mut disks = Placement::of(capacities.iter().copied());
     let mut heats = vec![0.0; disks.disks() as usize];
     for number in order {
-        let (file, cut) = (&files[number], &mapped[number]);
-        for extent in 0..cut.width {
-            let blocks = cut.extent_blocks(extent);
-            let heat = file.heat * blocks.get() as f64 / file.blocks.get() as f64;
-            let id = ExtentId(cut.first_extent.0 + extent);
-            let boundary = file.boundary.get();
-            let room = Blocks::new(blocks.get().div_ceil(boundary) * boundary);
-            let new = NewExtent { id, file: FileId(number as u32), blocks: room, heat };
+        let extents = new_extents(number as u32, &files[number], &mapped[number]);
+        for (new, blocks) in extents {
             let placed = allocator.place(&mut disks, &mut heats, &new);
             placed.ok_or(PlaceError { file: number, blocks })?;
         }
@@ -67,6 +61,23 @@ pub fn place(
     let largest = capacities.iter().copied().max().unwrap_or_default();
     let map = FileMap::new(mapped, disks, largest);
     Ok(Files { map, heats })
+}
+
+/// Extents of a file with the room that they take, and their blocks.
+pub(super) fn new_extents(
+    number: u32,
+    file: &FileOnDisks,
+    cut: &MappedFile,
+) -> impl Iterator<Item = (NewExtent, Blocks)> {
+    let (boundary, heat, all) = (file.boundary.get(), file.heat, file.blocks.get());
+    let cut = *cut;
+    (0..cut.width).map(move |extent| {
+        let blocks = cut.extent_blocks(extent);
+        let heat = heat * blocks.get() as f64 / all as f64;
+        let id = ExtentId(cut.first_extent.0 + extent);
+        let room = Blocks::new(blocks.get().div_ceil(boundary) * boundary);
+        (NewExtent { id, file: FileId(number), blocks: room, heat }, blocks)
+    })
 }
 
 /// Files with numbers for their extents.

@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, TaskId, TaskSpec, Tasks, Until};
 use freewheel_freeblock::{
-    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner,
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, Opportunity,
+    Options, Planner,
 };
-use freewheel_model::array::placement::{ExtentId, Place};
-use freewheel_model::drive::Drive;
-use freewheel_units::{Blocks, Op, SimTime};
+use freewheel_model::array::placement::{ExtentId, Place, Placement};
+use freewheel_model::drive::{Departure, Drive};
+use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
+use crate::background::{IdleConfig, IdleUse};
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
@@ -38,7 +40,7 @@ pub struct GapWork {
 }
 
 /// Moves under way, all at once, and the tasks of all arms. Many wanted blocks fill more gaps than few.
-pub(super) struct GapMover {
+pub(crate) struct GapMover {
     tasks: Vec<Tasks>,
     /// By arm, operation, and blocks at once.
     ids: BTreeMap<(usize, bool, u64), TaskId>,
@@ -70,14 +72,14 @@ struct GapMove {
 }
 
 /// The mover as every arm's planner and the source of requests share it.
-pub(super) type SharedMover = Arc<Mutex<GapMover>>;
+pub(crate) type SharedMover = Arc<Mutex<GapMover>>;
 
 fn locked(mover: &SharedMover) -> MutexGuard<'_, GapMover> {
     mover.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl GapMover {
-    pub(super) fn shared(drives: &[Arc<Drive>]) -> SharedMover {
+    pub(crate) fn shared(drives: &[Arc<Drive>]) -> SharedMover {
         let tasks = |drive| Tasks::new(drive, Options::default(), CADENCE);
         Arc::new(Mutex::new(Self {
             tasks: drives.iter().map(tasks).collect(),
@@ -293,15 +295,39 @@ impl GapMove {
 }
 
 /// The planner of one arm.
-pub(super) struct ArmMover {
+pub(crate) struct ArmMover {
     arm: usize,
     mover: SharedMover,
+    /// Use of idle time, if it is used.
+    idle: Option<IdleUse>,
 }
 
 impl ArmMover {
-    pub(super) fn all(mover: &SharedMover) -> Vec<Self> {
+    /// One for each arm; they use idle time as well, if it is given.
+    pub(crate) fn all(mover: &SharedMover, idle: Option<IdleConfig>) -> Vec<Self> {
         let arms = locked(mover).tasks.len();
-        (0..arms).map(|arm| Self { arm, mover: Arc::clone(mover) }).collect()
+        let arm = |arm| Self { arm, mover: Arc::clone(mover), idle: idle.map(IdleUse::new) };
+        (0..arms).map(arm).collect()
+    }
+}
+
+impl IdlePlanner for ArmMover {
+    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
+        self.idle.as_ref().map(|idle| idle.timer.start(now))
+    }
+
+    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
+        let most = self.idle.as_ref()?.config.run_blocks();
+        let mut mover = locked(&self.mover);
+        let run = mover.tasks[self.arm].plan_idle(head, most)?;
+        mover.planned(self.arm as u32, &[run]);
+        Some(run)
+    }
+
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
+        if let Some(IdleUse { timer, .. }) = &mut self.idle {
+            timer.used(idle, delay);
+        }
     }
 }
 
@@ -325,6 +351,10 @@ impl Planner for ArmMover {
     fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         locked(&self.mover).tasks[self.arm].filled(gap, gap_use);
     }
+
+    fn idle(&mut self) -> Option<&mut dyn IdlePlanner> {
+        Some(self)
+    }
 }
 
 impl ForegroundObserver for ArmMover {
@@ -342,15 +372,61 @@ impl ForegroundObserver for ArmMover {
     }
 }
 
+/// Extents that are copied in gaps, by the number of their move.
+pub(super) struct GapCopies {
+    mover: SharedMover,
+    begun: Vec<(ExtentId, Place)>,
+}
+
+/// A copy that has become the valid place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Copied {
+    pub extent: ExtentId,
+    /// The old place. It stays reserved: requests may be on their way there.
+    pub from: Place,
+    pub to: Place,
+    pub blocks: Blocks,
+    /// Time at which the last block was written.
+    pub at: SimTime,
+}
+
+impl GapCopies {
+    pub(super) fn new(mover: SharedMover) -> Self {
+        Self { mover, begun: Vec::new() }
+    }
+
+    /// Begins to copy an extent to room that is reserved for it.
+    pub(super) fn begin(
+        &mut self,
+        now: SimTime,
+        placement: &Placement,
+        extent: ExtentId,
+        to: Place,
+    ) {
+        let known = placement.extent(extent);
+        locked(&self.mover).begin(now, known.place, to, known.blocks.get());
+        self.begun.push((extent, to));
+    }
+
+    /// Makes complete copies the valid places.
+    pub(super) fn take_complete(&mut self, placement: &mut Placement) -> Vec<Copied> {
+        let complete = locked(&self.mover).take_complete();
+        let relocate = |(number, at, blocks): (usize, SimTime, u64)| {
+            let (extent, to) = self.begun[number];
+            let from = placement.relocate(extent, to);
+            Copied { extent, from, to, blocks: Blocks::new(blocks), at }
+        };
+        complete.into_iter().map(relocate).collect()
+    }
+}
+
 /// Clients' requests, between which extents get their new places.
 pub(super) struct GapMovedRequests<'a, S> {
     clients: S,
     map: &'a FileMap,
-    mover: SharedMover,
+    copies: GapCopies,
     /// Moves that have not begun.
     waiting: Vec<(ExtentId, u32)>,
-    /// Moves that have begun, by their number.
-    begun: Vec<(ExtentId, Place)>,
     now: SimTime,
     work: GapWork,
 }
@@ -364,7 +440,8 @@ impl<'a, S: Source> GapMovedRequests<'a, S> {
         moves: &[(ExtentId, u32)],
     ) -> Self {
         let (waiting, work) = (moves.to_vec(), GapWork::default());
-        Self { clients, map, mover, waiting, begun: Vec::new(), now: SimTime::ZERO, work }
+        let copies = GapCopies::new(mover);
+        Self { clients, map, copies, waiting, now: SimTime::ZERO, work }
     }
 
     pub(super) fn work(self) -> GapWork {
@@ -374,21 +451,17 @@ impl<'a, S: Source> GapMovedRequests<'a, S> {
     /// Begins moves, and makes complete copies the valid places. Old places stay reserved to the end of
     /// the run, as requests may be on their way there.
     fn go_on(&mut self) {
-        let mut mover = locked(&self.mover);
         let mut placement = self.map.placement().borrow_mut();
         for (extent, disk) in self.waiting.drain(..) {
-            let known = *placement.extent(extent);
-            let Some(to) = placement.reserve(disk, known.blocks) else {
+            let blocks = placement.extent(extent).blocks;
+            let Some(to) = placement.reserve(disk, blocks) else {
                 self.work.left_out += 1;
                 continue;
             };
-            mover.begin(self.now, known.place, to, known.blocks.get());
-            self.begun.push((extent, to));
+            self.copies.begin(self.now, &placement, extent, to);
         }
-        for (number, at, blocks) in mover.take_complete() {
-            let (extent, to) = self.begun[number];
-            placement.relocate(extent, to);
-            self.work.blocks += Blocks::new(blocks);
+        for Copied { blocks, at, .. } in self.copies.take_complete(&mut placement) {
+            self.work.blocks += blocks;
             self.work.ends.push(self.now.max(at));
         }
     }

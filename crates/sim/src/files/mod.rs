@@ -12,7 +12,10 @@ mod array;
 mod cooling;
 mod disk_loads;
 mod gap_moves;
+mod moved_map;
+mod new_files;
 mod requests;
+mod restriping;
 mod setup;
 mod simulation;
 mod traced;
@@ -21,8 +24,12 @@ pub use array::{FileOnDisks, Files, PlaceError, place};
 pub(crate) use cooling::{Choice, CooledRequests};
 pub use cooling::{Cooling, CoolingRule, CoolingStep, CoolingWork};
 pub use gap_moves::GapWork;
-pub use requests::{FileLoad, FileRequests};
-pub(crate) use setup::FilesSetup;
+pub(crate) use gap_moves::{ArmMover, GapMover, SharedMover};
+pub use new_files::NewFilesWork;
+pub use requests::{DriftWork, FileLoad, FileRequests};
+pub(crate) use restriping::Layouts;
+pub use restriping::RestripeWork;
+pub(crate) use setup::{FilesSetup, mover};
 pub use simulation::{
     Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
     simulate_moved_in_gaps, unsynchronised,
@@ -31,4 +38,7 @@ pub use traced::FileRequest;
 pub(crate) use traced::TracedRequests;
 
 pub use crate::file_map::{FileMap, MappedFile};
-pub use crate::result::{ClassResult, CoolingResult, DiskUse, FilesRun};
+pub use crate::result::{
+    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun, NewFilesResult,
+    RestripingResult,
+};

@@ -2,7 +2,8 @@
 
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 
-use crate::config::Drift;
+use super::new_files::{NewFiles, NewFilesWork};
+use crate::config::{Drift, LaterRate};
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
@@ -19,9 +20,6 @@ pub struct FileLoad {
     pub reads: f64,
 }
 
-/// Most changes of the hot set between two requests.
-const CHANGES_MAX: u64 = 100;
-
 /// Movement of the hot set.
 struct Drifting<'a> {
     every: SimDuration,
@@ -29,8 +27,19 @@ struct Drifting<'a> {
     files: f64,
     /// The class of each file; those of a class have numbers that follow each other.
     class_of: &'a [u32],
+    changes_max: u32,
     prng: Prng,
     next: SimTime,
+    work: DriftWork,
+}
+
+/// Changes of the hot set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DriftWork {
+    /// Changes.
+    pub changes: u64,
+    /// Files that took another's share of the requests, counted each time.
+    pub files: u64,
 }
 
 /// Requests to files: independent of each other, each file at its own rate.
@@ -40,11 +49,15 @@ pub struct FileRequests<'a> {
     /// Requests a second of each file.
     rate_of: Vec<f64>,
     drift: Option<Drifting<'a>>,
+    /// Files that are created and deleted; rates are those of slots then.
+    new_files: Option<NewFiles<'a>>,
     /// Sums of the rates up to each file.
     rates: Vec<f64>,
     /// Share of each file's requests that read.
     reads: Vec<f64>,
     mean_gap_ns: f64,
+    /// Rates to come, ascending by time.
+    later: &'a [LaterRate],
     align: u64,
     prng: Prng,
     next: SimTime,
@@ -65,9 +78,11 @@ impl<'a> FileRequests<'a> {
             sizes,
             rate_of,
             drift: None,
+            new_files: None,
             rates,
             reads: loads.iter().map(|load| load.reads).collect(),
             mean_gap_ns: 1e9 / sum,
+            later: &[],
             align: 1,
             prng: Prng::new(seed, "file requests"),
             next: SimTime::ZERO,
@@ -86,12 +101,41 @@ impl<'a> FileRequests<'a> {
     /// Every so often files of the same class change their rates. A stream of random numbers of its own: without
     /// drift, requests are the same.
     pub(crate) fn drifting(self, drift: &Drift, class_of: &'a [u32], seed: u64) -> Self {
-        let Drift { every, files } = *drift;
+        let Drift { every, files, changes_max } = *drift;
         let (prng, next) = (Prng::new(seed, "drift of files"), SimTime::ZERO + every);
-        Self { drift: Some(Drifting { every, files, class_of, prng, next }), ..self }
+        let work = DriftWork::default();
+        let drift = Drifting { every, files, class_of, changes_max, prng, next, work };
+        Self { drift: Some(drift), ..self }
+    }
+
+    /// All files' rates change together at these times. A gap that is under way ends first.
+    pub(crate) fn changing(self, later: &'a [LaterRate]) -> Self {
+        Self { later, ..self }
+    }
+
+    /// Creates files, of which these are the uses.
+    pub(crate) fn creating(mut self, new_files: NewFiles<'a>, loads: &[FileLoad]) -> Self {
+        self.sizes.extend(loads.iter().map(|load| load.request.min(load.blocks)));
+        self.reads.extend(loads.iter().map(|load| load.reads));
+        Self { new_files: Some(new_files), ..self }
+    }
+
+    /// Files created and deleted so far; None where there are none.
+    pub(crate) fn created(&self) -> Option<NewFilesWork> {
+        self.new_files.as_ref().map(NewFiles::work)
+    }
+
+    /// Changes of the hot set so far; None without drift.
+    pub(crate) fn drifted(&self) -> Option<DriftWork> {
+        self.drift.as_ref().map(|drift| drift.work)
     }
 
     fn advance(&mut self) {
+        while let Some((LaterRate { rate, .. }, after)) =
+            self.later.split_first().filter(|(later, _)| SimTime::ZERO + later.from <= self.next)
+        {
+            (self.mean_gap_ns, self.later) = (1e9 / rate, after);
+        }
         self.next += SimDuration::from_ns(self.prng.exponential(self.mean_gap_ns) as u64);
         let Some(drift) = &mut self.drift else { return };
         if drift.next > self.next {
@@ -99,14 +143,14 @@ impl<'a> FileRequests<'a> {
         }
         // After many changes at once nothing is left of the old order, so more change no more.
         let passed = 1 + (self.next - drift.next).ns() / drift.every.ns();
-        for _ in 0..passed.min(CHANGES_MAX) {
+        for _ in 0..passed.min(u64::from(drift.changes_max)) {
             drift.change(&mut self.rate_of);
         }
         drift.next += SimDuration::from_ns(passed * drift.every.ns());
         self.rates = sums(&self.rate_of);
     }
 
-    /// A file, with a chance in proportion to its rate.
+    /// A file, or its slot, with a chance in proportion to its rate.
     fn draw_file(&mut self) -> usize {
         let all = self.rates[self.rates.len() - 1];
         let at = self.prng.unit() * all;
@@ -134,7 +178,10 @@ impl Drifting<'_> {
             for pair in numbers[..count].windows(2) {
                 files.swap(pair[0], pair[1]);
             }
+            // One file alone has no other to change with.
+            self.work.files += if count > 1 { count as u64 } else { 0 };
         }
+        self.work.changes += 1;
     }
 }
 
@@ -150,11 +197,22 @@ fn sums(rate_of: &[f64]) -> Vec<f64> {
 
 impl Source for FileRequests<'_> {
     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        Ok((self.issued < self.requests).then_some(self.next))
+        let created = self.new_files.as_ref().and_then(NewFiles::next_at);
+        let next = created.map_or(self.next, |at| at.min(self.next));
+        Ok((self.issued < self.requests).then_some(next))
     }
 
     fn take(&mut self) -> Request {
-        let file = self.draw_file();
+        let is_due = |new: &&mut NewFiles<'_>| new.next_at().is_some_and(|at| at <= self.next);
+        if let Some(new_files) = self.new_files.as_mut().filter(is_due) {
+            let file = new_files.create();
+            let (start, tag) = (self.map.address(file as u32, 0), self.issued);
+            self.issued += 1;
+            let blocks = self.map.files()[file].blocks;
+            return Request { op: Op::Write, start, blocks, fua: false, tag };
+        }
+        let slot = self.draw_file();
+        let file = self.new_files.as_mut().map_or(slot, |new| new.file(slot));
         let (whole, blocks) = (self.map.files()[file].blocks, self.sizes[file]);
         let room = whole.get() - blocks.get();
         let first = match room / self.align {

@@ -7,8 +7,9 @@ use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
 use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
 use freewheel_model::array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
 use freewheel_model::array::partition::{
-    ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised, Rules,
-    ServiceEstimate, Starts, effective_parallelism, stripes, stripes_of_unit,
+    ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
+    RepartitionSpec, RepartitionTrigger, Repartitioner, Rules, ServiceEstimate, Starts,
+    effective_parallelism, stripes, stripes_of_unit,
 };
 use freewheel_model::array::placement::Extent;
 use freewheel_model::drive::Drive;
@@ -19,15 +20,19 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, Prng, SimTime};
 
 use super::array::{FileOnDisks, Files, place};
 use super::cooling::{Cooling, CoolingRule, CoolingStep};
+use super::new_files::{NewFile, NewFiles};
 use super::requests::FileLoad;
+use super::restriping::{RestripeSpec, Restriper};
 use super::simulation::unsynchronised;
 use super::traced::FileRequest;
 use crate::config::{
     ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, DRIVES_MAX,
     FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
-    HotFiles,
+    HotFiles, NewHeatConfig, RestripingConfig, RestripingTrigger,
 };
+use crate::file_map::FileMap;
 use crate::library;
+use crate::result::ClassStripes;
 use crate::toml_faults::check_whole;
 
 /// The model's choice of stripes: as in `freewheel plan stripe`.
@@ -48,17 +53,26 @@ pub(crate) struct FilesSetup {
     order: Vec<usize>,
     placement: FilePlacement,
     file_order: FileOrder,
+    /// True if no file is to be spread.
+    is_whole: bool,
     seed: u64,
-    /// Use of each file by clients.
-    pub loads: Vec<FileLoad>,
+    /// Use of each file by clients; files that are created are the last ones.
+    loads: Vec<FileLoad>,
+    /// Files that are created during the run.
+    created: Vec<NewFile>,
+    new_heat: NewHeatConfig,
     /// The requests of a log; empty for classes.
     pub traced: Vec<FileRequest>,
-    /// The class of each file.
+    /// The class of each file; created ones are the last.
     pub class_of: Vec<u32>,
     /// Names of the classes.
     pub classes: Vec<String>,
     /// Head time of an access on a disk of the first kind.
     head_time: HeadTimeCost,
+    /// The disks as the model of tr96 sees them.
+    array: ArrayModel,
+    /// The largest sector.
+    sector: Blocks,
 }
 
 #[derive(Debug)]
@@ -73,6 +87,7 @@ struct Disk {
 struct Clients {
     loads: Vec<FileLoad>,
     class_of: Vec<u32>,
+    created: Vec<NewFile>,
     classes: Vec<String>,
     traced: Vec<FileRequest>,
 }
@@ -95,25 +110,35 @@ impl FilesSetup {
             Some(log) => Clients::of_log(log, workload, sector)?,
             None => Clients::of_classes(workload, sector, seed),
         };
-        let model = ArrayModel { disk: model(&disks, &clients.loads), disks: disks.len() as u32 };
+        let first = &clients.loads[..clients.loads.len() - clients.created.len()];
+        let model = ArrayModel { disk: model(&disks, first), disks: disks.len() as u32 };
         let head_time = HeadTimeCost::of(&model.disk, Blocks::new(1));
-        let files = cut(workload, &model, &clients.loads, sector, &head_time)?;
-        let Clients { loads, class_of, classes, traced } = clients;
-        let order = order(workload.placement, &files, seed);
+        let mut files = cut(workload, &model, first, &clients.loads, sector, &head_time)?;
+        let order = order(workload.placement, &files[..first.len()], seed);
+        let new_heat = workload.new_heat.unwrap_or_default();
+        if workload.placement == FilePlacement::Heat && new_heat == NewHeatConfig::Class {
+            clients.expect_means(&mut files);
+        }
+        let Clients { loads, class_of, created, classes, traced } = clients;
         let placement = workload.placement;
         Ok(Self {
+            created,
+            new_heat,
             specs,
             disks,
             files,
             order,
             placement,
             file_order: workload.order,
+            is_whole: workload.stripes == FileStripes::Whole,
             seed,
             loads,
             traced,
             class_of,
             classes,
             head_time,
+            array: model,
+            sector,
         })
     }
 
@@ -137,10 +162,35 @@ impl FilesSetup {
         &self.specs[self.disks[disk as usize].kind]
     }
 
-    /// Files of each class, and their bytes.
+    /// Uses of the files that there are at the beginning.
+    pub(crate) fn first_loads(&self) -> &[FileLoad] {
+        &self.loads[..self.loads.len() - self.created.len()]
+    }
+
+    /// The class of each file that there is at the beginning.
+    pub(crate) fn first_classes(&self) -> &[u32] {
+        &self.class_of[..self.first_loads().len()]
+    }
+
+    /// Uses of the files that are created.
+    pub(crate) fn created_loads(&self) -> &[FileLoad] {
+        &self.loads[self.first_loads().len()..]
+    }
+
+    /// The files that are created, where there are some.
+    pub(crate) fn new_files<'a>(&'a self, map: &'a FileMap) -> Option<NewFiles<'a>> {
+        let at_once = self.new_heat != NewHeatConfig::AfterAccesses;
+        let new = || {
+            let allocator = self.allocator(Passes::FreeOnly);
+            NewFiles::new(map, &self.files, &self.created, allocator, at_once)
+        };
+        (!self.created.is_empty()).then(new)
+    }
+
+    /// Files of each class at the beginning, and their bytes.
     pub(crate) fn class_sizes(&self) -> Vec<(u64, Bytes)> {
         let mut sizes = vec![(0, Blocks::ZERO); self.classes.len()];
-        for (file, &class) in self.files.iter().zip(&self.class_of) {
+        for (file, &class) in self.files.iter().zip(self.first_classes()) {
             let (count, blocks) = &mut sizes[class as usize];
             *count += 1;
             *blocks += file.blocks;
@@ -148,14 +198,34 @@ impl FilesSetup {
         sizes.into_iter().map(|(count, blocks)| (count, blocks.bytes())).collect()
     }
 
-    /// Places the files on empty disks.
-    pub(crate) fn place(&self) -> Result<Files, ConfigError> {
+    /// Stripes of the files of each class; None where every file is whole on one disk by its key.
+    pub(crate) fn class_stripes(&self) -> Vec<Option<ClassStripes>> {
+        let mut stripes = vec![None; self.classes.len()];
+        if self.is_whole {
+            return stripes;
+        }
+        for (file, &class) in self.files.iter().zip(&self.class_of) {
+            let (unit, width) = (file.unit.bytes(), file.width);
+            let own =
+                ClassStripes { unit_min: unit, unit_max: unit, width_min: width, width_max: width };
+            let known: &mut Option<ClassStripes> = &mut stripes[class as usize];
+            *known = Some(known.map_or(own, |known| known.and(own)));
+        }
+        stripes
+    }
+
+    fn allocator(&self, passes: Passes) -> Allocator {
         let order = match self.placement {
             FilePlacement::Heat | FilePlacement::EqualBytes => DiskOrder::Coolest,
             FilePlacement::RoundRobin => DiskOrder::RoundRobin,
             FilePlacement::Random => DiskOrder::Shuffled { seed: self.seed },
         };
-        let allocator = &mut Allocator::new(order, Passes::ByStatus, NewHeat::AtOnce);
+        Allocator::new(order, passes, NewHeat::AtOnce)
+    }
+
+    /// Places the files that there are at the beginning on empty disks.
+    pub(crate) fn place(&self) -> Result<Files, ConfigError> {
+        let allocator = &mut self.allocator(Passes::ByStatus);
         let capacities: Vec<Blocks> = self.disks.iter().map(|disk| disk.drive.blocks()).collect();
         let placed = place(&self.files, self.order.iter().copied(), &capacities, allocator);
         let placed = placed.map_err(|error| {
@@ -177,10 +247,30 @@ impl FilesSetup {
         Ok(placed)
     }
 
+    /// The checks of the load that say which files get other stripes.
+    pub(crate) fn restriper(&self, config: &RestripingConfig) -> Restriper {
+        let RestripingConfig { every, files, least_change, trigger, .. } = *config;
+        let check = RepartitionSpec {
+            least_change_s: least_change.as_secs_f64(),
+            files_max: files as usize,
+            trigger: match trigger {
+                RestripingTrigger::Worsened => RepartitionTrigger::Worsened,
+                RestripingTrigger::Gain => RepartitionTrigger::GainUnderNewLoad,
+            },
+        };
+        Restriper::new(RestripeSpec {
+            every,
+            check: Repartitioner::new(check),
+            array: self.array.clone(),
+            rules: RULES,
+            sector: self.sector,
+            allocator: self.allocator(Passes::FreeOnly),
+        })
+    }
+
     /// Settings of the cooling of disks.
     pub(crate) fn cooling(&self, config: &CoolingConfig) -> Cooling {
         let CoolingConfig { every, threshold, queue_veto, accesses, piece, rate, .. } = *config;
-        let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
         Cooling {
             daemon: CoolingSpec {
                 threshold,
@@ -189,7 +279,9 @@ impl FilesSetup {
                     CoolingUnitConfig::Extents => CoolingUnit::Extents,
                     CoolingUnitConfig::Fragments => CoolingUnit::Fragments,
                 },
-                candidates_max: CANDIDATES,
+                candidates_max: config.candidates,
+                sources_max: config.moves,
+                waits_factor: config.waits_factor,
             },
             rule: match config.rule {
                 CoolingRuleConfig::TargetStaysCooler => CoolingRule::TargetStaysCooler,
@@ -211,16 +303,22 @@ impl FilesSetup {
             },
             near_hot: config.near_hot,
             waits: config.waits,
+            waits_arrivals: config.waits_arrivals,
             copies_first: config.copies_first,
-            mover: MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) },
+            moves: config.moves,
+            mover: mover(piece, rate),
         }
     }
 }
 
-/// Extents that a step of the daemon looks at.
-const CANDIDATES: u32 = 32;
 /// Extents whose heat is tracked at most.
 const EXTENTS_TRACKED: usize = 1_000_000;
+
+/// Settings of copies, from bytes.
+pub(crate) fn mover(piece: Bytes, rate: Option<Bytes>) -> MoverSpec {
+    let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
+    MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) }
+}
 
 /// The disks: each turns at its own rate.
 fn disks(
@@ -283,23 +381,72 @@ impl Clients {
         for (number, class) in (0..).zip(&workload.classes) {
             clients.add(number, class, rate * class.share / shares, sector, seed);
         }
+        clients.create(workload, sector, seed);
         clients
+    }
+
+    /// Files that are created until the last request: each class's are a Poisson process.
+    fn create(&mut self, workload: &FilesWorkload, sector: Blocks, seed: u64) {
+        let new: f64 = workload.classes.iter().map(|class| class.new_files).sum();
+        if new == 0.0 {
+            return;
+        }
+        let later = workload.rates.iter().map(|later| later.rate);
+        let rate = later.fold(workload.rate.unwrap_or_default(), f64::min);
+        let (requests, rate) = (workload.requests as f64, rate + new);
+        // At the lowest rate their sum is a Poisson process, too: ten deviations above its mean no request is left.
+        let end_s = (requests + 10.0 * requests.sqrt() + 10.0) / rate;
+        let mut created = Vec::new();
+        let mut first = 0;
+        for (number, class) in (0..).zip(&workload.classes) {
+            let prng = &mut Prng::new(seed, &format!("new files of class {number}"));
+            let mut at_s = 0.0;
+            if class.new_files > 0.0 {
+                loop {
+                    at_s += prng.exponential(1.0 / class.new_files);
+                    if at_s > end_s {
+                        break;
+                    }
+                    let blocks = whole_sectors(size_of(class, prng), sector);
+                    let slot = first + prng.below(u64::from(class.files)) as u32;
+                    let at = SimTime::from_ns((at_s * 1e9) as u64);
+                    created.push((NewFile { at, slot }, number, blocks));
+                }
+            }
+            first += class.files;
+        }
+        created.sort_by_key(|(new, number, _)| (new.at, *number));
+        for (new, number, blocks) in created {
+            let FileLoad { rate, reads, .. } = self.loads[new.slot as usize];
+            let request = request_of(&workload.classes[number as usize], blocks, sector);
+            self.loads.push(FileLoad { blocks, request, rate, reads });
+            self.class_of.push(number);
+            self.created.push(new);
+        }
+    }
+
+    /// Created files count with the mean heat of their class's first ones.
+    fn expect_means(&self, files: &mut [FileOnDisks]) {
+        let first = files.len() - self.created.len();
+        let mut sums = vec![(0.0, 0.0); self.classes.len()];
+        for (file, &class) in files[..first].iter().zip(&self.class_of) {
+            let (heat, count) = &mut sums[class as usize];
+            *heat += file.heat;
+            *count += 1.0;
+        }
+        for (file, &class) in files[first..].iter_mut().zip(&self.class_of[first..]) {
+            let (heat, count) = sums[class as usize];
+            file.heat = heat / count;
+        }
     }
 
     fn add(&mut self, number: u32, class: &FileClass, rate: f64, sector: Blocks, seed: u64) {
         let name = class.name.clone().unwrap_or_else(|| (number + 1).to_string());
         let mut sizes = Prng::new(seed, &format!("file sizes of class {number}"));
-        let mut size = || match class.sizes {
-            FileSizes::Constant => class.size,
-            FileSizes::Exponential => {
-                Bytes::new((sizes.exponential(class.size.get() as f64) as u64).max(1))
-            }
-        };
         let shares = shares(class, &mut Prng::new(seed, &format!("ranks of class {number}")));
         for share in shares {
-            let blocks = whole_sectors(size(), sector);
-            let request = class.request.map_or(blocks, |bytes| whole_sectors(bytes, sector));
-            let request = request.min(blocks);
+            let blocks = whole_sectors(size_of(class, &mut sizes), sector);
+            let request = request_of(class, blocks, sector);
             self.loads.push(FileLoad { blocks, request, rate: rate * share, reads: class.reads });
             self.class_of.push(number);
         }
@@ -360,16 +507,32 @@ fn shuffled(count: usize, prng: &mut Prng) -> Vec<usize> {
     all
 }
 
+fn size_of(class: &FileClass, sizes: &mut Prng) -> Bytes {
+    match class.sizes {
+        FileSizes::Constant => class.size,
+        FileSizes::Exponential => {
+            Bytes::new((sizes.exponential(class.size.get() as f64) as u64).max(1))
+        }
+    }
+}
+
+/// Size of a request to a file of a class.
+fn request_of(class: &FileClass, blocks: Blocks, sector: Blocks) -> Blocks {
+    let request = class.request.map_or(blocks, |bytes| whole_sectors(bytes, sector));
+    request.min(blocks)
+}
+
 fn whole_sectors(bytes: Bytes, sector: Blocks) -> Blocks {
     let sectors = bytes.get().div_ceil(BLOCK_BYTES * sector.get()).max(1);
     Blocks::new(sectors * sector.get())
 }
 
-/// Cuts each file into runs.
+/// Cuts each file of `all` into runs; the `loads` are those of the first files.
 fn cut(
     workload: &FilesWorkload,
     model: &ArrayModel,
     loads: &[FileLoad],
+    all: &[FileLoad],
     sector: Blocks,
     head_time: &HeadTimeCost,
 ) -> Result<Vec<FileOnDisks>, ConfigError> {
@@ -419,7 +582,7 @@ fn cut(
             },
         }
     };
-    Ok(loads.iter().map(cut).collect())
+    Ok(all.iter().map(cut).collect())
 }
 
 /// The order in which files are placed: where heat or bytes decide, the largest first.

@@ -225,7 +225,7 @@ fn moved_in_gaps<S: Source>(
 ) -> Result<(FilesResult, GapWork), ConfigError> {
     check_cache(experiment, true)?;
     let mover = GapMover::shared(experiment.disks);
-    let mut planners = ArmMover::all(&mover);
+    let mut planners = ArmMover::all(&mover, None);
     let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
     let mut source = GapMovedRequests::new(clients, experiment.map, mover, moves);
     let arms = arms(experiment, planners, false)?;
@@ -267,7 +267,7 @@ fn simulate_on<S: Source>(
     };
     let behind = |arm| {
         let (spec, depth) = (cache.spec(false), cache.queue_depth);
-        behind_cache(arm, spec, depth, experiment.policy.build()?, Sectors::default())
+        behind_cache(arm, spec, depth, experiment.policy.build()?, Sectors::default(), None)
     };
     let arms = arms.into_iter().map(behind).collect::<Result<_, ConfigError>>()?;
     simulate_devices(experiment, arms, source, observer)

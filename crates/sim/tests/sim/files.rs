@@ -120,6 +120,8 @@ fn cooled(
         queue_veto: false,
         unit: CoolingUnit::Extents,
         candidates_max: 10,
+        sources_max: 1,
+        waits_factor: 1.5,
     };
     let heat =
         HeatSpec { accesses: 25, accesses_min: 5, history: History::Accesses, extents_max: 100 };
@@ -132,7 +134,9 @@ fn cooled(
         step: CoolingStep::Requests(100),
         near_hot: false,
         waits: false,
+        waits_arrivals: 256,
         copies_first: false,
+        moves: 1,
         mover,
     };
     let mut done = None;

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 
-use freewheel_sim::RunResult;
 use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::files::CoolingResult;
+use freewheel_sim::{Completion, RunResult};
+use freewheel_units::Bytes;
 
 const CLASSES: &str = r#"
 [[workload.classes]]
@@ -229,6 +231,88 @@ fn a_web_log_is_replayed_with_its_times() {
 }
 
 #[test]
+fn moves_of_several_disks_at_once_bring_more_extents_to_other_disks() {
+    let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
+        hot = { files = 0.3, requests = 0.7 }\n";
+    let cooling = |moves: u32| {
+        let workload = "rate = 150\nrequests = 9000\nplacement = \"round-robin\"";
+        let cooling = format!(
+            "{classes}[workload.cooling]\nevery = \"200ms\"\nrule = \"target-stays-cooler\"\n\
+             waits = false\nrate = \"40KB\"\nmoves = {moves}\n"
+        );
+        run(&config("", "drives = 8", workload, &cooling)).files.unwrap().cooling.unwrap()
+    };
+    // A copy takes 1.6 s, and a look comes five times a second.
+    let (one, four) = (cooling(1), cooling(4));
+    assert_eq!(one.at_once, 1);
+    assert!((2..=4).contains(&four.at_once), "{four:?}");
+    assert!(2 * four.moves > 3 * one.moves, "{one:?} {four:?}");
+}
+
+/// Completions of all requests, and the cooling: 36 files on four disks, of which a fifth is hot, among large
+/// ones.
+fn completions(size: &str, cooling: &str) -> (Vec<(u64, u64)>, Option<CoolingResult>) {
+    let classes = format!(
+        "[[workload.classes]]\nfiles = 36\nsize = \"{size}\"\nrequest = \"4KiB\"\nreads = 0.7\n\
+         share = 0.5\nhot = {{ files = 0.2, requests = 0.8 }}\n\
+         [[workload.classes]]\nfiles = 200\nsize = \"1MB\"\nrequest = \"4KiB\"\nshare = 0.5\n{cooling}"
+    );
+    let text = config(
+        "electronics = false",
+        "drives = 4",
+        "rate = 400\nrequests = 16000\nplacement = \"round-robin\"",
+        &classes,
+    );
+    let text = text.replace("tr96", "atlas10k");
+    let config = SimConfig::parse(&text, "files", &[]).unwrap();
+    let mut all = Vec::new();
+    let mut see = |done: &Completion| all.push((done.request.tag, done.end.ns()));
+    let experiment = Experiment::new(config).unwrap();
+    let result = experiment.run_observed(Some(&mut see), &mut |_, _| {}).unwrap();
+    all.sort_unstable();
+    (all, result.files.unwrap().cooling)
+}
+
+const GAPS: &str = "[workload.cooling]\nevery = \"100ms\"\nwaits = false\ncopies = \"gaps\"\n";
+
+#[test]
+fn copies_in_gaps_delay_no_request_and_need_idle_time_where_there_are_few_gaps() {
+    let (without, _) = completions("20MB", "");
+    // In 40 s no file of 20 MB is copied.
+    let (with, cooling) = completions("20MB", GAPS);
+    let cooling = cooling.unwrap();
+    assert_eq!((cooling.moves, cooling.unfinished), (0, 1), "{cooling:?}");
+    assert_eq!(with, without);
+    let by_requests = GAPS.replace("gaps", "requests");
+    assert_ne!(completions("20MB", &by_requests).0, without);
+    // Small files are copied, and more of them where idle time helps.
+    let moves = |more: &str| {
+        let (all, cooling) = completions("200KB", &format!("{GAPS}{more}"));
+        assert_eq!(all.len(), 16_000);
+        let cooling = cooling.unwrap();
+        assert_eq!(cooling.held_writes, 0);
+        cooling.moves
+    };
+    let (alone, idle) = (moves(""), moves("idle_after = \"1ms\"\n"));
+    assert!(alone > 0 && idle > alone, "{alone} {idle}");
+}
+
+#[test]
+fn copies_in_gaps_say_what_they_exclude() {
+    let says = |keys: &str, tables: &str, text: &str| {
+        let classes = format!("{CLASSES}{GAPS}{tables}");
+        let text_of =
+            config(keys, "drives = 2", "rate = 10", &classes).replace("warm_up = 0.2\n", "");
+        let said = wrong(&text_of.replace("\"tr96\"", "\"atlas10k\""));
+        assert!(said.contains(text), "`{text}` is not in: {said}");
+    };
+    says("", "", "needs `electronics = false`");
+    let bare = "electronics = false";
+    says(bare, "[freeblock]\ntasks = [{}]\n", "want the same gaps");
+    says(bare, "[cache]\nsize = \"1MiB\"\n", "`cache` and `cooling.copies = \"gaps\"`");
+}
+
+#[test]
 fn what_does_not_go_together_is_said() {
     let rate = "rate = 10";
     let says = |keys: &str, array: &str, workload: &str, classes: &str, text: &str| {
@@ -245,12 +329,33 @@ fn what_does_not_go_together_is_said() {
     says("", "", rate, &none, "`classes[0].files` is 0");
     let huge = CLASSES.replace("1MiB", "9GiB");
     says("", "", rate, &huge, "class `large`");
+    let new = CLASSES.replace("share = 3", "share = 3\nnew_files = -1.0");
+    says("", "", rate, &new, "`classes[0].new_files` is -1: 0 to");
+    says(
+        "",
+        "",
+        "rate = 10\nnew_heat = \"known\"",
+        CLASSES,
+        "`new_heat` is for `placement = \"heat\"`",
+    );
     let swapped = CLASSES.replace("files = 0.3, requests = 0.7", "files = 0.7, requests = 0.3");
     says("", "", rate, &swapped, "classes[0].hot");
     let cooled = format!("{CLASSES}[workload.cooling]\nevery = 0\n");
     says("", "", rate, &cooled, "`cooling.every` is 0");
     let often = format!("{CLASSES}[workload.cooling]\nevery = \"1us\"\n");
     says("", "", rate, &often, "`cooling.every` is 1us");
+    for (key, text) in [
+        ("waits_factor = 0.5", "`cooling.waits_factor` is 0.5: a number of 1 or more"),
+        ("waits_arrivals = 0", "`cooling.waits_arrivals` is 0: at least 1"),
+        ("candidates = 0", "`cooling.candidates` is 0: at least 1"),
+        ("moves = 0", "`cooling.moves` is 0: 1 to 64"),
+        ("idle_after = \"1s\"", "`cooling.idle_after` is for `copies = \"gaps\"`: leave it out"),
+        ("copies = \"gaps\"\nrate = \"1MB\"", "`cooling.rate` is for `copies = \"requests\"`"),
+        ("copies = \"gaps\"\ncopies_first = true", "`cooling.copies_first` is for"),
+        ("copies = \"gaps\"\nidle_after = \"2h\"", "`cooling.idle_after` is 2h: at most an hour"),
+    ] {
+        says("", "", rate, &format!("{CLASSES}[workload.cooling]\n{key}\n"), text);
+    }
     let zoned = "rate = 10\nmore_disks = [{ drive = \"ultrastar-hc620-14tb\", count = 1 }]";
     says("", "", zoned, CLASSES, "`more_disks[0].drive` is ultrastar-hc620-14tb: a host-managed");
     says("", "", "rate = 100000\nstripes = \"best\"", CLASSES, "however files are cut");
@@ -329,6 +434,10 @@ fn drift_out_of_range_or_with_a_log_is_refused() {
     for (drift, says) in [
         ("{ every = \"1us\", files = 0.1 }", "`drift.every` is 1us"),
         ("{ every = \"1s\", files = 0.0 }", "`drift.files` is 0: a share as 0.1 is needed"),
+        (
+            "{ every = \"1s\", files = 1.0, changes_max = 0 }",
+            "`drift.changes_max` is 0: at least 1",
+        ),
     ] {
         let text = config("", "drives = 2", &format!("rate = 4\ndrift = {drift}"), CLASSES);
         assert!(wrong(&text).contains(says), "{}", wrong(&text));
@@ -351,4 +460,209 @@ fn cooling_as_it_comes_makes_no_placement_worse() {
             assert!(with <= 1.01 * without, "{placement} at {rate}: {with} {without}");
         }
     }
+}
+
+#[test]
+fn results_print_the_stripes_that_were_chosen() {
+    let classes = "[[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\n\
+        [[workload.classes]]\nfiles = 40\nsize = \"256KiB\"\nsizes = \"exponential\"\n";
+    let stripes = |key: &str| {
+        let workload = format!("rate = 4\nrequests = 200\n{key}");
+        let files = run(&config("", "drives = 8", &workload, classes)).files.unwrap();
+        files.classes.iter().map(|class| class.stripes).collect::<Vec<_>>()
+    };
+    assert_eq!(stripes(""), [None, None]);
+    let [Some(large), Some(small)] = stripes("stripes = { unit = \"64KiB\" }")[..] else {
+        panic!()
+    };
+    assert_eq!([large.unit_min, large.unit_max], [Bytes::from_kib(64); 2]);
+    assert_eq!((large.width_min, large.width_max), (8, 8));
+    assert_eq!([small.unit_min, small.unit_max], [Bytes::from_kib(64); 2]);
+    assert!(small.width_min < small.width_max, "{small:?}");
+    // Equation 1 by hand: the unit grows with the root of the requests at a time less one.
+    let unit = |chen: u32| {
+        let [Some(large), _] = stripes(&format!("stripes = {{ chen = {chen} }}"))[..] else {
+            panic!()
+        };
+        assert_eq!(large.unit_min, large.unit_max);
+        large.unit_max.get() as f64
+    };
+    assert!((unit(17) / unit(5) - 2.0).abs() < 0.05, "{} {}", unit(17), unit(5));
+    let [Some(best), _] = stripes("stripes = \"best\"")[..] else { panic!() };
+    assert!(best.width_max > 1 && best.unit_max.get() < 1 << 20, "{best:?}");
+}
+
+#[test]
+fn results_count_the_changes_of_the_hot_set() {
+    let drift = |key: &str| {
+        let workload = format!("rate = 10\nrequests = 1000\n{key}");
+        run(&config("", "drives = 2", &workload, CLASSES)).files.unwrap().drift
+    };
+    assert_eq!(drift(""), None);
+    // About 100 s with a change in each: 30 of 300 files, and 4 of 40.
+    let some = drift("drift = { every = \"1s\", files = 0.1 }").unwrap();
+    assert!((90..110).contains(&some.changes), "{some:?}");
+    assert_eq!(some.files, 34 * some.changes);
+    // Ten changes come between two requests on average, and one of them is made.
+    let all = drift("drift = { every = \"10ms\", files = 0.1 }").unwrap();
+    let one = drift("drift = { every = \"10ms\", files = 0.1, changes_max = 1 }").unwrap();
+    assert!(all.changes > 8 * one.changes && one.changes <= 1000, "{all:?} {one:?}");
+}
+
+#[test]
+fn a_choice_without_its_value_or_with_one_too_many_is_told_how_to_write_it() {
+    let says = |workload: &str, cooling: &str, text: &str| {
+        let text_of =
+            config("", "", &format!("rate = 10\n{workload}"), &format!("{CLASSES}{cooling}"));
+        let meant = cooling.lines().last().unwrap_or(workload);
+        let line = 1 + text_of.lines().position(|line| line == meant).unwrap();
+        let said = SimConfig::parse(&text_of, "files", &[]).unwrap_err().to_string();
+        assert!(
+            said.contains(&format!("line {line}: `workload.{text}")),
+            "`{text}` is not in: {said}"
+        );
+    };
+    says(
+        "stripes = \"chen\"",
+        "",
+        "stripes` is \"chen\" alone: write { chen = ... } with a number",
+    );
+    says("stripes = \"unit\"", "", "stripes` is \"unit\" alone: write { unit = ... } with a size");
+    says(
+        "stripes = { best = 2 }",
+        "",
+        "stripes` is a table: \"best\" takes no value, so write it alone",
+    );
+    let rule = |rule: &str| format!("[workload.cooling]\nrule = {rule}\n");
+    let variance =
+        "cooling.rule` is \"variance\" alone: write { variance = ... } with a length of time";
+    says("", &rule("\"variance\""), variance);
+    let cooler =
+        "cooling.rule` is a table: \"target-stays-cooler\" takes no value, so write it alone";
+    says("", &rule("{ target-stays-cooler = \"1h\" }"), cooler);
+}
+
+#[test]
+fn files_are_created_in_the_place_of_others_which_are_deleted() {
+    let classes = |new: &str| {
+        format!(
+            "[[workload.classes]]\nname = \"mail\"\nfiles = 300\nsize = \"64KiB\"\nsizes = \"exponential\"\n\
+             request = \"8KiB\"\nhot = {{ files = 0.3, requests = 0.7 }}\n{new}\n\
+             [[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\nshare = 0.1\n"
+        )
+    };
+    let run = |new: &str, workload: &str, cooling: &str| {
+        let workload = format!("rate = 60\nrequests = 6000\n{workload}");
+        run(&config("", "drives = 4", &workload, &format!("{}{cooling}", classes(new))))
+    };
+    let without = run("", "", "");
+    assert_eq!(without.files.as_ref().unwrap().new_files, None);
+    let seconds = 6000.0 / 65.0;
+    for placement in ["heat", "round-robin", "random", "equal-bytes"] {
+        let keys = format!("placement = \"{placement}\"");
+        let result = run("new_files = 5", &keys, "");
+        assert_eq!(result, run("new_files = 5", &keys, ""));
+        let files = result.files.unwrap();
+        let new = files.new_files.unwrap();
+        // Poisson: within four deviations. The mean size of 64 KiB has one of the same size.
+        assert!(
+            (new.created as f64 - 5.0 * seconds).abs() < 4.0 * (5.0 * seconds).sqrt(),
+            "{new:?}"
+        );
+        let mean = new.bytes.get() as f64 / new.created as f64 / 65536.0;
+        assert!((mean - 1.0).abs() < 4.0 / (new.created as f64).sqrt(), "{mean}");
+        assert_eq!((new.deleted, new.without_room), (new.created, 0));
+        // Every request counts, those that write new files among them, and no room is lost.
+        let counts: u64 = files.classes.iter().map(|class| class.response.count).sum();
+        assert_eq!(counts, 4800);
+        let before: f64 = without.files.as_ref().unwrap().filled.iter().sum();
+        let after: f64 = files.filled.iter().sum();
+        assert!((after / before - 1.0).abs() < 0.1, "{before} {after}");
+    }
+    // Copies and deletions go together: a file that is being copied goes after its copy.
+    let cooling = "[workload.cooling]\nevery = 10\nrule = \"target-stays-cooler\"\nwaits = false\nmoves = 2\n";
+    let keys = "placement = \"round-robin\"\ndrift = { every = \"5s\", files = 0.5 }";
+    let files = run("new_files = 20", keys, cooling).files.unwrap();
+    let (new, cooling) = (files.new_files.unwrap(), files.cooling.unwrap());
+    assert!(cooling.moves > 5 && new.created > 1000, "{cooling:?} {new:?}");
+    assert!((0..=2).contains(&(new.created - new.deleted)), "{new:?}");
+}
+
+#[test]
+fn new_files_without_room_overwrite_the_old_ones() {
+    // A disk of 565 MB has one file of 300 MB, and no room for another one.
+    let classes =
+        "[[workload.classes]]\nfiles = 3\nsize = \"SIZE\"\nrequest = \"8KiB\"\nnew_files = 0.1\n";
+    let new = |size: &str| {
+        let text =
+            config("", "drives = 3", "rate = 10\nrequests = 500", &classes.replace("SIZE", size));
+        run(&text).files.unwrap().new_files.unwrap()
+    };
+    let (large, small) = (new("300MB"), new("3MB"));
+    assert!(large.created == 0 && large.without_room > 0, "{large:?}");
+    assert!(small.without_room == 0 && small.created > 0, "{small:?}");
+}
+
+#[test]
+fn rates_change_at_their_times() {
+    let seconds = |rates: &str| {
+        let workload = format!("rate = 50\nrequests = 4000\n{rates}");
+        let small = "[[workload.classes]]\nfiles = 100\nsize = \"64KiB\"\nrequest = \"4KiB\"\n";
+        let text = config("", "drives = 8", &workload, small).replace("warm_up = 0.2", "");
+        run(&text).elapsed_ns as f64 / 1e9
+    };
+    // 50 a second; or for 40 s, and then 20 a second.
+    assert!((seconds("") / 80.0 - 1.0).abs() < 0.06, "{}", seconds(""));
+    let later = seconds("rates = [{ from = \"40s\", rate = 20 }]");
+    assert!((later / 140.0 - 1.0).abs() < 0.06, "{later}");
+}
+
+#[test]
+fn stripes_follow_a_load_that_grows_and_the_copies_cost_their_time() {
+    let classes = "[[workload.classes]]\nfiles = 200\nsize = \"260KB\"\nsizes = \"exponential\"\nreads = 0.7\n";
+    let run = |workload: &str| {
+        let workload = format!(
+            "rate = 5\nrequests = 9000\nstripes = \"best\"\nrates = [{{ from = \"60s\", rate = 80 }}]\n{workload}"
+        );
+        let text = config("slices = 4", "drives = 16", &workload, classes);
+        run(&text.replace("warm_up = 0.2", ""))
+    };
+    let restriped = |result: &RunResult| result.files.as_ref().unwrap().restriping.unwrap();
+    let without = run("");
+    assert!(without.files.as_ref().unwrap().restriping.is_none());
+    // A change of the response that does not occur: the load is looked at, and nothing changes.
+    let never = run("restriping = { every = \"10s\", least_change = \"1h\" }");
+    assert!(restriped(&never).checks > 5 && restriped(&never).files == 0);
+    assert_eq!(never.result_hash, without.result_hash);
+    let with = run("restriping = { every = \"10s\", files = 200 }");
+    let work = restriped(&with);
+    assert!(work.files > 100 && work.copying_ns > 0 && work.without_room == 0, "{work:?}");
+    // First the copies make queues longer, and then wide stripes no longer do.
+    let mean = |result: &RunResult, part: usize| result.slices[part].reads.response_ns_mean / 1e6;
+    assert!(mean(&with, 1) > mean(&without, 1), "{} {}", mean(&with, 1), mean(&without, 1));
+    assert!(mean(&with, 3) < 0.6 * mean(&without, 3), "{} {}", mean(&with, 3), mean(&without, 3));
+    // Files have one layout each, whatever they went through.
+    let filled = |result: &RunResult| result.files.as_ref().unwrap().filled.iter().sum::<f64>();
+    assert!(work.unfinished > 0 || (filled(&with) / filled(&without) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn restriping_and_rates_out_of_range_are_refused() {
+    let says = |workload: &str, tables: &str, text: &str| {
+        let workload = format!("rate = 10\n{workload}");
+        let said = wrong(&config("", "drives = 2", &workload, &format!("{CLASSES}{tables}")));
+        assert!(said.contains(text), "`{text}` is not in: {said}");
+    };
+    says("rates = [{ from = \"1s\", rate = 0 }]", "", "`rates[0].rate` is 0");
+    let twice = "rates = [{ from = \"2s\", rate = 1 }, { from = \"2s\", rate = 2 }]";
+    says(twice, "", "`rates[1].from` is 2s: a later time");
+    says("restriping = { every = \"1us\" }", "", "`restriping.every` is 1us");
+    says("restriping = { files = 0 }", "", "`restriping.files` is 0");
+    says("restriping = { piece = \"1B\" }", "", "`restriping.piece` is 1B: at least");
+    says(
+        "restriping = {}",
+        "[workload.cooling]\n",
+        "`restriping` and `cooling` exclude each other",
+    );
+    says("restriping = {}", "[cache.write_buffer]\n", "`restriping` and `cache.write_buffer`");
 }

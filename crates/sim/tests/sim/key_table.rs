@@ -405,6 +405,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.classes.sizes: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",sizes=\"exponential\"}]",
             "workload.classes.reads: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",reads=0.5},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.share: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",share=0.9},{files=5,size=\"50MB\",request=\"64KiB\"}]",
+            "workload.classes.new_files: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",new_files=9},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.hot.files: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",hot={files=0.2,requests=0.9}},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.hot.requests: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",hot={files=0.2,requests=0.8}},{files=5,size=\"50MB\",request=\"64KiB\"}]",
         ],
@@ -416,6 +417,37 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.drift.every: workload.drift={every=\"100ms\",files=0.5}",
             "workload.drift.files: workload.drift={every=\"100ms\",files=1.0}",
         ],
+    ),
+    (
+        "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 20, requests = 100, \
+         drift = { every = \"1ms\", files = 0.5 }, \
+         classes = [{ files = 30, size = \"4MB\", request = \"16KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
+        &["workload.drift.changes_max=1"],
+    ),
+    (
+        "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 200, requests = 400, \
+         classes = [{ files = 30, size = \"400KB\", request = \"16KiB\", hot = { files = 0.2, requests = 0.8 }, new_files = 20 }] }",
+        &["workload.new_heat=\"after-accesses\""],
+    ),
+    (
+        "drive = \"tr96\"\nelectronics = false\narray = { drives = 8 }\n\
+         workload = { kind = \"files\", rate = 5, requests = 900, stripes = \"best\", rates = [{ from = \"10s\", rate = 40 }], \
+         restriping = { every = \"5s\" }, classes = [{ files = 60, size = \"260KB\", sizes = \"exponential\" }] }",
+        &[
+            "workload.rates.from: workload.rates=[{from=\"12s\",rate=40}]",
+            "workload.rates.rate: workload.rates=[{from=\"10s\",rate=39}]",
+            "workload.restriping.every=\"9s\"",
+            "workload.restriping.files=1",
+            "workload.restriping.least_change=\"1h\"",
+            "workload.restriping.piece=\"8KiB\"",
+            "workload.restriping.rate=\"100KB\"",
+        ],
+    ),
+    (
+        "drive = \"tr96\"\nelectronics = false\narray = { drives = 8 }\n\
+         workload = { kind = \"files\", rate = 40, requests = 600, stripes = \"best\", rates = [{ from = \"10s\", rate = 4 }], \
+         restriping = { every = \"5s\" }, classes = [{ files = 60, size = \"260KB\", sizes = \"exponential\" }] }",
+        &["workload.restriping.trigger=\"gain\""],
     ),
     (
         "drive = \"atlas10k\"\narray = { drives = 2 }\nworkload = { kind = \"files\", log = \"IN/web.log\" }",
@@ -439,6 +471,31 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.cooling.copies_first=true",
             "workload.cooling.rule.variance: workload.cooling.rule={variance=\"1s\"}",
         ],
+    ),
+    // The hottest file of the first disk is too hot for the others.
+    (
+        "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 150, requests = 1500, \
+         placement = \"round-robin\", cooling = { every = 10, rule = \"target-stays-cooler\" }, \
+         classes = [{ files = 12, size = \"400KB\", request = \"4KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
+        &[
+            "workload.cooling.candidates=1",
+            "workload.cooling.waits_factor=1.05",
+            "workload.cooling.waits_arrivals=2",
+        ],
+    ),
+    (
+        "drive = \"atlas10k\"\nelectronics = false\narray = { drives = 6 }\n\
+         workload = { kind = \"files\", rate = 300, requests = 2000, placement = \"round-robin\", \
+         cooling = { every = 10, rule = \"target-stays-cooler\", waits = false }, \
+         classes = [{ files = 36, size = \"400KB\", request = \"4KiB\", hot = { files = 0.3, requests = 0.7 } }] }",
+        &["workload.cooling.moves=3", "workload.cooling.copies=\"gaps\""],
+    ),
+    (
+        "drive = \"atlas10k\"\nelectronics = false\narray = { drives = 6 }\n\
+         workload = { kind = \"files\", rate = 300, requests = 2000, placement = \"round-robin\", \
+         cooling = { every = 10, waits = false, copies = \"gaps\" }, \
+         classes = [{ files = 36, size = \"400KB\", request = \"4KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
+        &["workload.cooling.idle_after=\"2ms\""],
     ),
 ];
 

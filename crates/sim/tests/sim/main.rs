@@ -28,6 +28,7 @@ mod linux;
 mod measured;
 mod media_cache;
 mod outside;
+mod own_policies;
 mod postmark;
 mod replayed;
 mod scaled;

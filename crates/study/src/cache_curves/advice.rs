@@ -140,11 +140,12 @@ fn by_response(simulated: &SimulatedResponses) -> Vec<Candidate> {
 }
 
 fn by_miss_ratio(curves: &[PolicyCurve]) -> Vec<Candidate> {
-    let candidate = |curve: &PolicyCurve| Candidate {
-        policy: curve.policy,
-        values: curve.miss_ratios.iter().map(MissRatio::main).collect(),
+    // Advice is about policies that ship: a storage system has no other.
+    let candidate = |curve: &PolicyCurve| {
+        let policy = curve.policy.shipped()?;
+        Some(Candidate { policy, values: curve.miss_ratios.iter().map(MissRatio::main).collect() })
     };
-    curves.iter().map(candidate).collect()
+    curves.iter().filter_map(candidate).collect()
 }
 
 /// The policy with the smallest value at a size; LRU if it is within [`POLICY_GAIN_MIN`] of that.

@@ -1,10 +1,11 @@
 //! From a trace to curves, step by step.
 
-use freewheel_model::cache::CachePolicy;
+use freewheel_model::cache::{CachePolicy, KeyCache};
 use freewheel_trace::TraceInfo;
 
 use super::advice::Advice;
-use super::counters::{CountedCache, Counter, ExactLru, SampledLru, SampledPolicy};
+use super::compared::ComparedPolicy;
+use super::counters::{BestPossible, CountedCache, Counter, ExactLru, SampledLru, SampledPolicy};
 use super::counting::count;
 use super::document::CacheCurves;
 use super::error::CacheCurvesError;
@@ -56,7 +57,7 @@ pub fn cache_curves(
 /// Wrong options are known before a long trace is read.
 fn check(options: &CacheCurvesOptions) -> Result<(), CacheCurvesError> {
     let warm_up = options.warm_up;
-    if options.policies.is_empty() {
+    if options.policies.iter().all(|policy| policy.shipped().is_none()) {
         return Err(CacheCurvesError::NoPolicy);
     }
     if !(0.0..1.0).contains(&warm_up) {
@@ -86,7 +87,7 @@ pub(super) fn count_misses(
 ) -> Result<(Counted, Vec<PolicyCurve>), CacheCurvesError> {
     let policies = options.distinct_policies();
     let warm_up = (trace.requests as f64 * options.warm_up) as u64;
-    let by_policy = policies.iter().map(|&policy| counters(options, policy, capacities));
+    let by_policy = policies.iter().map(|policy| counters(options, policy, capacities));
     let by_policy: Vec<Vec<Box<dyn Counter>>> = by_policy.collect();
     let lengths: Vec<usize> = by_policy.iter().map(Vec::len).collect();
     let mut all: Vec<Box<dyn Counter>> = by_policy.into_iter().flatten().collect();
@@ -95,9 +96,10 @@ pub(super) fn count_misses(
         return Err(CacheCurvesError::NoCountedReads { file: file(options), warm_up });
     }
     let mut rest = all.into_iter();
-    let curve = |(&policy, &length): (&CachePolicy, &usize)| {
+    let curve = |(policy, &length): (&ComparedPolicy, &usize)| {
         let ratios = rest.by_ref().take(length).flat_map(|mut counter| counter.miss_ratios());
-        PolicyCurve { policy, title: policy.row().title, miss_ratios: ratios.collect() }
+        let (policy, title) = (policy.clone(), policy.title().to_owned());
+        PolicyCurve { policy, title, miss_ratios: ratios.collect() }
     };
     Ok((counted, policies.iter().zip(&lengths).map(curve).collect()))
 }
@@ -105,21 +107,34 @@ pub(super) fn count_misses(
 /// Caches of one policy at all sizes, in ascending order.
 fn counters(
     options: &CacheCurvesOptions,
-    policy: CachePolicy,
+    policy: &ComparedPolicy,
     capacities: &[u32],
 ) -> Vec<Box<dyn Counter>> {
+    let each = |cache: &dyn Fn(u32) -> CountedCache| -> Vec<Box<dyn Counter>> {
+        capacities.iter().map(|&capacity| Box::new(cache(capacity)) as _).collect()
+    };
     match (policy, options.sample) {
-        (CachePolicy::Lru, None) => vec![Box::new(ExactLru::new(with_between(capacities)))],
-        (CachePolicy::Lru, Some(share)) => {
+        (ComparedPolicy::Shipped(CachePolicy::Lru), None) => {
+            vec![Box::new(ExactLru::new(with_between(capacities)))]
+        }
+        (ComparedPolicy::Shipped(CachePolicy::Lru), Some(share)) => {
             vec![Box::new(SampledLru::new(with_between(capacities), share))]
         }
-        (_, None) => {
-            let cache = |&capacity: &u32| -> Box<dyn Counter> {
-                Box::new(CountedCache::new(policy, capacity))
-            };
-            capacities.iter().map(cache).collect()
+        (ComparedPolicy::Shipped(policy), None) => {
+            each(&|capacity| CountedCache::new(*policy, capacity))
         }
-        (_, Some(share)) => vec![Box::new(SampledPolicy::new(policy, capacities, share))],
+        (ComparedPolicy::Shipped(policy), Some(share)) => {
+            let make = |capacity| KeyCache::new(*policy, capacity);
+            vec![Box::new(SampledPolicy::new(capacities, share, make))]
+        }
+        (ComparedPolicy::Own(own), None) => {
+            each(&|capacity| CountedCache::with_policy(own.make(capacity), capacity))
+        }
+        (ComparedPolicy::Own(own), Some(share)) => {
+            let make = |capacity| KeyCache::with_policy(capacity, own.make(capacity));
+            vec![Box::new(SampledPolicy::new(capacities, share, make))]
+        }
+        (ComparedPolicy::Belady, sample) => vec![Box::new(BestPossible::new(capacities, sample))],
     }
 }
 

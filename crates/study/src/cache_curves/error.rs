@@ -25,8 +25,10 @@ pub enum CacheCurvesError {
         /// Requests that warm the caches up.
         warm_up: u64,
     },
-    /// No policy was asked for.
-    #[error("no cache policy was given: at least one is needed")]
+    /// No policy that ships was asked for.
+    #[error(
+        "no cache policy that ships was given: at least one is needed, as lru, beside belady and your own"
+    )]
     NoPolicy,
     /// A warm-up that leaves no request, or a negative one.
     #[error("the warm-up is {warm_up}: 0 to below 1 is allowed")]

@@ -6,6 +6,7 @@
 //! counts the warm-up. [`advice`] compares the numbers; the crate `report` has the words.
 
 mod advice;
+mod compared;
 mod counters;
 mod counting;
 mod curves;
@@ -13,6 +14,7 @@ mod document;
 mod error;
 mod knees;
 mod miss_fit;
+mod object_curves;
 mod options;
 mod progress;
 mod responses;
@@ -20,11 +22,15 @@ mod result;
 mod sizes;
 
 pub use advice::{Advice, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap};
+pub use compared::{ComparedPolicy, OwnCachePolicy, ParseComparedPolicyError};
 pub use curves::cache_curves;
 pub use document::CacheCurves;
 pub use error::CacheCurvesError;
 pub(crate) use knees::{KNEES_MAX, Knee, knees};
 pub use miss_fit::{MissFit, PowerLaw};
+pub use object_curves::{
+    ObjectCurve, ObjectCurves, ObjectCurvesError, ObjectCurvesOptions, ObjectMisses, object_curves,
+};
 pub use options::{CacheCurvesOptions, ResponseRuns};
 pub use progress::{CacheProgress, CacheProgressSink};
 pub use result::{

@@ -1,9 +1,10 @@
 //! Options of the curves.
 
-use freewheel_model::cache::{CachePolicy, POLICIES};
+use freewheel_model::cache::{POLICIES, usual_policies};
 use freewheel_sim::config::TraceWorkload;
 use serde::Serialize;
 
+use super::compared::ComparedPolicy;
 use super::sizes::{CacheSize, Share};
 use crate::trace_runs::{CACHE_DEPTH, WARM_UP};
 
@@ -29,7 +30,7 @@ pub struct CacheCurvesOptions {
     /// True if the drive's electronics take part, as far as its file describes them.
     pub electronics: bool,
     /// Policies to compare.
-    pub policies: Vec<CachePolicy>,
+    pub policies: Vec<ComparedPolicy>,
     /// Sizes of the caches; a ladder from 1 MiB to the trace's footprint where there are none.
     pub sizes: Vec<CacheSize>,
     /// Share of the cache blocks that miss ratios are estimated from; all are counted where there is none.
@@ -46,14 +47,14 @@ pub struct CacheCurvesOptions {
 }
 
 impl CacheCurvesOptions {
-    /// Every policy there is, at sizes from 1 MiB to all that the trace touches, in front of this drive.
+    /// Every usual policy, at sizes from 1 MiB to all that the trace touches, in front of this drive.
     pub fn new(trace: TraceWorkload, drive: &str) -> Self {
         Self {
             // A cache stands where that of the traced system stood.
             trace: TraceWorkload { cache_hits: true, ..trace },
             drive: drive.into(),
             electronics: true,
-            policies: POLICIES.iter().map(|row| row.policy).collect(),
+            policies: usual_policies().map(ComparedPolicy::from).collect(),
             sizes: Vec::new(),
             sample: None,
             warm_up: WARM_UP,
@@ -63,9 +64,15 @@ impl CacheCurvesOptions {
         }
     }
 
-    /// The policies, each once, in the order of the registry.
-    pub(super) fn distinct_policies(&self) -> Vec<CachePolicy> {
-        let all = POLICIES.iter().map(|row| row.policy);
-        all.filter(|policy| self.policies.contains(policy)).collect()
+    /// The policies, each once: those that ship in the order of the registry, then the others as they are given.
+    pub(super) fn distinct_policies(&self) -> Vec<ComparedPolicy> {
+        let shipped = POLICIES.iter().map(|row| ComparedPolicy::from(row.policy));
+        let mut all: Vec<_> = shipped.filter(|policy| self.policies.contains(policy)).collect();
+        for policy in &self.policies {
+            if !all.contains(policy) {
+                all.push(policy.clone());
+            }
+        }
+        all
     }
 }

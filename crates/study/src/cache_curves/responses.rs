@@ -78,12 +78,12 @@ pub(super) fn responses(
         Setting::NotAsked => return Ok(Responses::NotAsked),
     };
     let (chosen, bench) = (chosen(options, curves), Bench { experiment, counted, progress });
-    let runs: Vec<Run> = runs(&chosen);
+    let runs: Vec<Run> = runs(&chosen, curves);
     let points = runs.par_iter().map(|&run| bench.point(run)).collect::<Result<Vec<_>, _>>()?;
-    let points_of = |curve: &&PolicyCurve| PolicyResponses {
-        policy: curve.policy,
-        title: curve.title,
-        points: points_of(curve.policy, &runs, &points),
+    let points_of = |&policy: &CachePolicy| PolicyResponses {
+        policy,
+        title: policy.row().title,
+        points: points_of(policy, &runs, &points),
     };
     Ok(Responses::Simulated(Box::new(SimulatedResponses {
         drive: bench.experiment.spec.name.clone(),
@@ -95,24 +95,25 @@ pub(super) fn responses(
     })))
 }
 
-/// The policies that run with a drive.
-fn chosen<'a>(options: &CacheCurvesOptions, curves: &'a [PolicyCurve]) -> Vec<&'a PolicyCurve> {
+/// The policies that run with a drive: of those that ship.
+fn chosen(options: &CacheCurvesOptions, curves: &[PolicyCurve]) -> Vec<CachePolicy> {
+    let shipped = || curves.iter().filter_map(|curve| Some((curve.policy.shipped()?, curve)));
     if options.responses == ResponseRuns::All {
-        return curves.iter().collect();
+        return shipped().map(|(policy, _)| policy).collect();
     }
     let misses = |curve: &PolicyCurve| mean(&curve.miss_ratios, MissRatio::main);
-    let is_lru = |curve: &&PolicyCurve| curve.policy == CachePolicy::Lru;
-    let others = curves.iter().filter(|curve| !is_lru(curve));
-    let best = others.min_by(|a, b| misses(a).total_cmp(&misses(b)));
-    curves.iter().filter(is_lru).chain(best).collect()
+    let is_lru = |policy: CachePolicy| policy == CachePolicy::Lru;
+    let others = shipped().filter(|(policy, _)| !is_lru(*policy));
+    let best = others.min_by(|(_, a), (_, b)| misses(a).total_cmp(&misses(b)));
+    let lru = shipped().filter(|(policy, _)| is_lru(*policy));
+    lru.chain(best).map(|(policy, _)| policy).collect()
 }
 
-/// First the drive without a cache, then every policy at every size.
-fn runs(chosen: &[&PolicyCurve]) -> Vec<Run> {
-    let of_policy = |curve: &&PolicyCurve| {
-        let policy = curve.policy;
-        let run = move |at: &MissRatio| Run { policy, size_bytes: at.size_bytes };
-        curve.miss_ratios.iter().map(run).collect::<Vec<_>>()
+/// First the drive without a cache, then every policy at every size. All curves have the same sizes.
+fn runs(chosen: &[CachePolicy], curves: &[PolicyCurve]) -> Vec<Run> {
+    let sizes = curves.first().map_or(&[][..], |curve| &curve.miss_ratios);
+    let of_policy = |&policy: &CachePolicy| {
+        sizes.iter().map(move |at| Run { policy, size_bytes: at.size_bytes })
     };
     let without = Run { policy: CachePolicy::default(), size_bytes: 0 };
     std::iter::once(without).chain(chosen.iter().flat_map(of_policy)).collect()

@@ -5,6 +5,8 @@ use freewheel_model::stats::Summary;
 use freewheel_trace::Format;
 use serde::Serialize;
 
+use super::compared::ComparedPolicy;
+
 /// The requests after the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counted {
@@ -24,9 +26,9 @@ pub struct Counted {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicyCurve {
     /// The policy.
-    pub policy: CachePolicy,
+    pub policy: ComparedPolicy,
     /// Name in tables.
-    pub title: &'static str,
+    pub title: String,
     /// One for each size.
     pub miss_ratios: Vec<MissRatio>,
 }

@@ -107,12 +107,17 @@ impl Serialize for CacheSize {
 }
 
 impl CacheSize {
-    /// In cache blocks: rounded down, at least one. Err with the bytes where these are too many to count.
-    fn cache_blocks(self, footprint_bytes: u64) -> Result<u32, Bytes> {
-        let bytes = match self {
+    /// Size in bytes.
+    pub(super) fn bytes(self, footprint_bytes: u64) -> u64 {
+        match self {
             Self::Memory(bytes) => bytes.get(),
             Self::OfFootprint(share) => (footprint_bytes as f64 * share.get()) as u64,
-        };
+        }
+    }
+
+    /// In cache blocks: rounded down, at least one. Err with the bytes where these are too many to count.
+    fn cache_blocks(self, footprint_bytes: u64) -> Result<u32, Bytes> {
+        let bytes = self.bytes(footprint_bytes);
         let blocks = u32::try_from(bytes / CACHE_BLOCK_BYTES).ok();
         // The largest number of slots is no slot's number.
         let blocks = blocks.filter(|&blocks| blocks < u32::MAX);

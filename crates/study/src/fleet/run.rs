@@ -285,6 +285,7 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         Column::OptionalText(numbers().map(|numbers| numbers.and_then(of)).collect())
     };
     let fault = rows.clone().map(|row| row.fault.clone()).collect();
+    let overloaded = numbers().map(|numbers| numbers.map(|of| of.is_overloaded));
     let of_drive = vec![
         ("name", texts(|row| row.member.name.clone())),
         ("server", texts(|row| row.member.server.clone())),
@@ -295,7 +296,7 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         ("read_share", real(&|of| Some(of.read_share))),
         ("span_ns", whole(&|of| Some(of.span_ns))),
         ("utilisation", real(&|of| Some(of.utilisation))),
-        ("is_overloaded", whole(&|of| Some(of.is_overloaded.into()))),
+        ("is_overloaded", Column::OptionalFlag(overloaded.collect())),
         ("response_ns_mean", real(&|of| Some(of.response_ns_mean))),
         ("response_ns_p99", whole(&|of| Some(of.response_ns_p99))),
         ("read_response_ns_p99", whole(&|of| Some(of.read_response_ns_p99))),

@@ -29,6 +29,6 @@ pub use place::{
 pub use progress::PlanProgressSink;
 pub use snapshot::{DiskEntry, FileEntry, Snapshot, relative};
 pub use stripe::{
-    StripeChoice, StripeLoad, StripeOptions, StripePlan, StripeSource, StripeTurn, StripeUnit,
-    StripedFile, plan_stripe,
+    ChenUnit, StripeChoice, StripeLoad, StripeOptions, StripePlan, StripeSource, StripeTurn,
+    StripeUnit, StripedFile, plan_stripe,
 };

@@ -4,6 +4,7 @@
 //! reads those files from their paths, and refuses others.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use freewheel_sim::config::SimConfig;
@@ -36,9 +37,9 @@ impl Sweep {
             let mut config = self.configs[number].clone();
             config.start_paths_at(folder);
             for file in config.files() {
-                if !files.contains_key(&file) {
-                    let hash = hash_text(&self.loads, &file)?;
-                    files.insert(file, hash);
+                if let Entry::Vacant(place) = files.entry(file) {
+                    let hash = hash_text(&self.loads, place.key())?;
+                    place.insert(hash);
                 }
             }
             let text = toml::to_string(&config).map_err(SweepError::experiment)?;

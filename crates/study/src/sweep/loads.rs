@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
 use twox_hash::XxHash3_128;
@@ -32,7 +32,8 @@ struct Known {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Stamp {
     bytes: u64,
-    modified: SystemTime,
+    modified_s: i64,
+    modified_ns: i64,
 }
 
 impl SweepLoads {
@@ -82,7 +83,8 @@ impl SweepLoads {
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
     let metadata = fs::metadata(path)?;
-    Ok(Stamp { bytes: metadata.len(), modified: metadata.modified()? })
+    let (modified_s, modified_ns) = (metadata.mtime(), metadata.mtime_nsec());
+    Ok(Stamp { bytes: metadata.len(), modified_s, modified_ns })
 }
 
 fn hash_of(path: &Path) -> io::Result<u128> {

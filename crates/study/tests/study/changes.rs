@@ -86,7 +86,7 @@ fn a_cache_is_worth_the_same_in_a_study_and_among_the_curves_of_caches() {
         });
         let (size, tried) = sized.unwrap();
         let curves = CacheCurvesOptions {
-            policies: vec![CachePolicy::Lru],
+            policies: vec![CachePolicy::Lru.into()],
             sizes: vec![CacheSize::Memory(size)],
             cache_depth: depth,
             ..CacheCurvesOptions::new(trace(), "atlas10k")

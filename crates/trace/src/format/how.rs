@@ -62,6 +62,9 @@ pub(crate) struct How {
     pub deliver: Deliver,
     /// Places of objects; `None` where numbers are addresses.
     pub objects: Option<ObjectPlaces>,
+    /// True if records of formats that may hold objects have the numbers that stand there, and sizes in bytes in place of
+    /// completions: for a pass over objects alone.
+    pub exact_objects: bool,
 }
 
 impl How {

@@ -39,8 +39,7 @@ pub(super) const ROW: Row = Row {
     may_be_objects: true,
     detect: |head| head.starts_with(&MAGIC.to_le_bytes()),
     open: Some(|input, how| {
-        let (head, decoder) =
-            (input.head.clone(), Lcs { version: 1, placer: Placer::new(how.objects) });
+        let (head, decoder) = (input.head.clone(), Lcs { version: 1, placer: Placer::of(how) });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use super::how::{ObjectPlaces, PLACES_BLOCKS};
+use super::how::{How, ObjectPlaces, PLACES_BLOCKS};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
-use freewheel_units::{Op, SimTime};
+use freewheel_units::{BLOCK_BYTES, Bytes, Op, SimTime, VolumeBlock};
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -28,11 +28,29 @@ pub(super) struct ObjectRequest {
 impl ObjectRequest {
     /// The request as one to a device.
     pub fn record(self, placer: &mut Placer) -> Result<Record, Fault> {
+        if placer.is_exact {
+            return Ok(self.exact());
+        }
         let start = Number { name: "obj_id", value: placer.first_block(self.obj_id) };
         let size = Number { name: "obj_size", value: self.obj_size };
         let extent = Extent::of_block_and_bytes(start, size)?;
         let arrival = SimTime::from_ns(self.clock_time * SECOND_NS);
         Ok(extent.request(arrival, self.op, self.tenant as u32))
+    }
+
+    /// The number as it is, and the size in bytes in place of a completion, which no such format has: for a pass over
+    /// objects alone.
+    fn exact(self) -> Record {
+        Record {
+            arrival: SimTime::ZERO,
+            op: self.op,
+            device: self.tenant as u32,
+            start: VolumeBlock::new(self.obj_id),
+            blocks: Bytes::new(self.obj_size).blocks_rounded_up(),
+            widened: !self.obj_size.is_multiple_of(BLOCK_BYTES),
+            completion: Some(SimTime::from_ns(self.obj_size)),
+            fua: false,
+        }
     }
 }
 
@@ -41,13 +59,20 @@ impl ObjectRequest {
 pub(super) struct Placer {
     /// `None` where numbers are those of blocks.
     objects: Option<ObjectPlaces>,
+    /// True if numbers and sizes stay as they are.
+    is_exact: bool,
     /// Places, counted, of the objects that have appeared.
     seen: BTreeMap<u64, u64>,
 }
 
 impl Placer {
     pub fn new(objects: Option<ObjectPlaces>) -> Self {
-        Self { objects, seen: BTreeMap::new() }
+        Self { objects, is_exact: false, seen: BTreeMap::new() }
+    }
+
+    /// The placer of a source.
+    pub fn of(how: &How) -> Self {
+        Self { is_exact: how.exact_objects, ..Self::new(how.objects) }
     }
 
     /// The first block of an object. Where numbers are too large to count places, each object that appears

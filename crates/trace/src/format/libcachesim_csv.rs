@@ -62,7 +62,7 @@ pub(super) const ROW: Row = Row {
     open: Some(|input, how| {
         let lines = LineSource::new(
             input.into_stream(),
-            LibcachesimCsv { placer: Placer::new(how.objects), ..LibcachesimCsv::default() },
+            LibcachesimCsv { placer: Placer::of(how), ..LibcachesimCsv::default() },
         );
         Ok(Box::new(lines))
     }),

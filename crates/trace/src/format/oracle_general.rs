@@ -41,7 +41,7 @@ pub(super) const ROW: Row = Row {
     detect: |head| layout(head).is_some(),
     open: Some(|input, how| {
         let (head, decoder) =
-            (input.head.clone(), OracleGeneral { layout: SHORT, placer: Placer::new(how.objects) });
+            (input.head.clone(), OracleGeneral { layout: SHORT, placer: Placer::of(how) });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };

@@ -326,6 +326,27 @@ fn a_footprint_of_objects_is_the_sum_of_their_pages() {
 }
 
 #[test]
+fn a_pass_over_objects_gives_numbers_and_sizes_as_they_stand() {
+    let numbers = [u64::MAX, 3, 1 << 60, 3];
+    let uses = |bytes: &[u8]| {
+        let mut reader = TraceReader::from_reader("t", bytes, &OpenOptions::default()).unwrap();
+        let mut uses = Vec::new();
+        reader.objects(|of| uses.push((of.device, of.number, of.bytes)), &mut |_| {}).unwrap();
+        uses
+    };
+    for bytes in [777, 100_000_001] {
+        let exact = numbers.map(|number| (0, number, u64::from(bytes)));
+        assert_eq!(uses(&oracle_general(&numbers, bytes)), exact);
+    }
+    let csv = "time,obj_id,obj_size,op\n9,5,1,get\n8,5,2,set\n8,6,3,delete\n8,7,4294967295,get\n";
+    assert_eq!(uses(csv.as_bytes()), [(0, 5, 1), (0, 5, 2), (0, 7, 4_294_967_295)]);
+    // In a trace of disks, what begins at a block is the object.
+    let disks =
+        "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n0,R,4096,512,0,\n1,W,0,1024,0,\n";
+    assert_eq!(uses(disks.as_bytes()), [(0, 8, 512), (0, 0, 1024)]);
+}
+
+#[test]
 fn numbers_of_a_disk_stay_addresses() {
     let mut prng = Prng::new(1, "requests");
     let numbers: Vec<u64> = (0..2000).map(|_| 63 + 8 * prng.below(1 << 24)).collect();

@@ -4,6 +4,7 @@ use freewheel_units::Blocks;
 
 use super::reorganise::{Relocation, make_room};
 use crate::array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use crate::array::space::SpaceStatus;
 
 /// In which order disks are tried. No disk gets two extents of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,6 +40,8 @@ pub enum Passes {
     /// FREE disks in their order, then FRAG ones, then FULL ones.
     #[default]
     ByStatus,
+    /// FREE disks in their order; nothing moves to make room.
+    FreeOnly,
 }
 
 /// An extent without a place.
@@ -98,8 +101,14 @@ impl Allocator {
         let order = self.ordered(heats, new);
         let mut candidates = order.clone();
         candidates.retain(|&disk| !placement.holds_file(disk, new.file));
-        if self.passes == Passes::ByStatus {
-            candidates.sort_by_key(|&disk| placement.status(disk, new.blocks));
+        match self.passes {
+            Passes::Single => {}
+            Passes::ByStatus => {
+                candidates.sort_by_key(|&disk| placement.status(disk, new.blocks));
+            }
+            Passes::FreeOnly => {
+                candidates.retain(|&disk| placement.status(disk, new.blocks) == SpaceStatus::Free);
+            }
         }
         let mut rooms = candidates.iter();
         let room = rooms.find_map(|&disk| make_room(placement, disk, new.blocks, &order))?;

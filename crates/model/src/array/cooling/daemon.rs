@@ -23,6 +23,13 @@ pub struct CoolingSpec {
     pub unit: CoolingUnit,
     /// Extents that a step looks at. Where one may not move, the next one may; the paper looks at 1.
     pub candidates_max: u32,
+    /// Disks that a step looks at, the hottest first. Where one may give no extent, the next one may; the paper
+    /// looks at 1.
+    pub sources_max: u32,
+    /// Multiple of the mean disk's requests that must be present at the source, where those are counted.
+    /// Averages over 256 arrivals, which follow each other, scatter by about a fifth at disks that are
+    /// alike.
+    pub waits_factor: f64,
 }
 
 /// Unit that moves at once.
@@ -52,7 +59,7 @@ pub enum Worth<'a> {
 /// Inputs of a cooling step.
 #[derive(Debug, Clone, Copy)]
 pub struct CoolingView<'a> {
-    /// Places of all extents. No move is under way.
+    /// Places of all extents. Those that are being moved still have their old ones.
     pub placement: &'a Placement,
     /// Heats of extents and disks.
     pub heats: &'a DiskHeats,
@@ -62,17 +69,20 @@ pub struct CoolingView<'a> {
     /// not counted. Clients wait no longer at the source than elsewhere: then no move helps them, at any
     /// heat.
     pub present: &'a [f64],
+    /// True for disks that take part in a move: they are neither source nor target of another one. Empty
+    /// where no move is under way.
+    pub taken: &'a [bool],
 }
 
 impl CoolingView<'_> {
+    fn is_taken(&self, disk: u32) -> bool {
+        self.taken.get(disk as usize).is_some_and(|taken| *taken)
+    }
+
     fn present_mean(&self) -> f64 {
         self.present.iter().sum::<f64>() / self.present.len().max(1) as f64
     }
 }
-
-/// Share by which more requests must be present at the source than at the mean disk. Averages over 256
-/// arrivals, which follow each other, scatter by about a fifth at disks that are alike.
-const WAITS_MORE: f64 = 0.5;
 
 /// A move that a step wants.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,10 +97,10 @@ pub struct CoolingMove {
     pub heat: f64,
 }
 
-/// Reason why a step moves no extent. With several candidates, why the last one may not move.
+/// Reason why a step moves no extent. With several candidates or sources, why the last one may not move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// The hottest disk is within the threshold.
+    /// The hottest disk without a move is within the threshold.
     Balanced,
     /// Requests wait at the hottest disk.
     SourceQueued,
@@ -153,18 +163,36 @@ impl CoolingDaemon {
     fn decide(&self, view: &CoolingView<'_>, worth: &Worth<'_>) -> Result<CoolingMove, Refusal> {
         let heats = view.heats.of_disks();
         let coolest_first = coolest_first(heats);
-        let source = *coolest_first.last().ok_or(Refusal::Balanced)?;
         let mean = heats.iter().sum::<f64>() / heats.len() as f64;
-        if heats[source as usize] <= mean * (1.0 + self.spec.threshold) {
-            return Err(Refusal::Balanced);
+        let mut refusal = Refusal::Balanced;
+        let sources = coolest_first.iter().rev().filter(|disk| !view.is_taken(**disk));
+        for &source in sources.take(self.spec.sources_max as usize) {
+            if heats[source as usize] <= mean * (1.0 + self.spec.threshold) {
+                break;
+            }
+            match self.decide_for(view, worth, source, &coolest_first) {
+                Ok(wanted) => return Ok(wanted),
+                Err(reason) => refusal = reason,
+            }
         }
+        Err(refusal)
+    }
+
+    /// The extent of a hot disk that is to move.
+    fn decide_for(
+        &self,
+        view: &CoolingView<'_>,
+        worth: &Worth<'_>,
+        source: u32,
+        coolest_first: &[u32],
+    ) -> Result<CoolingMove, Refusal> {
         if self.spec.queue_veto && view.queues[source as usize] > 0 {
             return Err(Refusal::SourceQueued);
         }
         if view
             .present
             .get(source as usize)
-            .is_some_and(|present| *present <= view.present_mean() * (1.0 + WAITS_MORE))
+            .is_some_and(|present| *present <= view.present_mean() * self.spec.waits_factor)
         {
             return Err(Refusal::NoWait);
         }
@@ -172,7 +200,7 @@ impl CoolingDaemon {
         let mut refusal = Refusal::NoCandidate;
         for _ in 0..self.spec.candidates_max {
             let Some(candidate) = candidates.pop() else { break };
-            match self.consider(view, worth, &candidate, source, &coolest_first) {
+            match self.consider(view, worth, &candidate, source, coolest_first) {
                 Ok(wanted) => return Ok(wanted),
                 Err(reason) => refusal = reason,
             }
@@ -207,6 +235,7 @@ impl CoolingDaemon {
         let is_allowed = |target: &&u32| {
             let has_file = view.placement.holds_file(**target, known.file);
             **target != source
+                && !view.is_taken(**target)
                 && (self.spec.unit == CoolingUnit::Fragments || !has_file)
                 && view.placement.status(**target, known.blocks) == SpaceStatus::Free
                 && view.present.get(**target as usize).is_none_or(|present| *present < mean)

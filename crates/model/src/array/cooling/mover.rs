@@ -227,10 +227,7 @@ impl Mover {
             return Err(StartError::Busy);
         }
         let known = *placement.extent(extent);
-        let room = match near {
-            Some(near) => placement.reserve_near(to, known.blocks, near),
-            None => placement.reserve(to, known.blocks),
-        };
+        let room = placement.reserve_room(to, known.blocks, near);
         let to = room.ok_or(StartError::NoRoom(to))?;
         self.job = Some(Job {
             record: Relocated { extent, from: known.place, to },

@@ -74,6 +74,13 @@ impl DiskHeats {
         }
     }
 
+    /// Forgets an extent that has left the placement, where it lay on this disk.
+    pub fn removed(&mut self, extent: ExtentId, disk: u32) {
+        if let Some(Forgotten { heat, .. }) = self.table.forget(extent) {
+            self.heats[disk as usize] -= heat;
+        }
+    }
+
     /// Changes extents' heats by other means, and counts the disks again.
     pub fn change(&mut self, placement: &Placement, change: impl FnOnce(&mut HeatTable)) {
         change(&mut self.table);

@@ -1,7 +1,9 @@
 //! Caches and miss-ratio curves against slow and obvious ones.
 
+mod belady;
 mod curves;
 mod naive;
+mod objects;
 mod policies;
 mod read_cache;
 mod storage;

@@ -26,6 +26,9 @@ pub fn naive(policy: CachePolicy, capacity: usize) -> Box<dyn Naive> {
         CachePolicy::S3Fifo => Box::new(S3Fifo { capacity, ..S3Fifo::default() }),
         CachePolicy::Sieve => Box::new(Sieve { capacity, ..Sieve::default() }),
         CachePolicy::WTinyLfu => Box::new(WTinyLfu::new(capacity)),
+        CachePolicy::Fifo => Box::new(Fifo { capacity, keys: Vec::new() }),
+        CachePolicy::Clock => Box::new(Clock { capacity, keys: Vec::new() }),
+        CachePolicy::Lfu => Box::new(Lfu { capacity, keys: Vec::new() }),
     }
 }
 
@@ -536,5 +539,94 @@ impl Sketch {
             self.rows.iter_mut().flatten().for_each(|counter| *counter /= 2);
             self.additions /= 2;
         }
+    }
+}
+
+struct Fifo {
+    capacity: usize,
+    keys: List,
+}
+
+impl Naive for Fifo {
+    fn process(&mut self, key: u64) -> bool {
+        if self.keys.contains(&key) {
+            return true;
+        }
+        if self.keys.len() == self.capacity {
+            self.keys.remove(0);
+        }
+        self.keys.push(key);
+        false
+    }
+
+    fn remove(&mut self, key: u64) {
+        take(&mut self.keys, key);
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+}
+
+/// Keys with their marks; the hand is at the first.
+struct Clock {
+    capacity: usize,
+    keys: Vec<(u64, bool)>,
+}
+
+impl Naive for Clock {
+    fn process(&mut self, key: u64) -> bool {
+        if let Some((_, mark)) = self.keys.iter_mut().find(|(other, _)| *other == key) {
+            *mark = true;
+            return true;
+        }
+        if self.keys.len() == self.capacity {
+            while self.keys[0].1 {
+                let (passed, _) = self.keys.remove(0);
+                self.keys.push((passed, false));
+            }
+            self.keys.remove(0);
+        }
+        self.keys.push((key, false));
+        false
+    }
+
+    fn remove(&mut self, key: u64) {
+        self.keys.retain(|(other, _)| *other != key);
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+}
+
+/// Keys with their uses, in the order of the last one.
+struct Lfu {
+    capacity: usize,
+    keys: Vec<(u64, u32)>,
+}
+
+impl Naive for Lfu {
+    fn process(&mut self, key: u64) -> bool {
+        if let Some(at) = self.keys.iter().position(|(other, _)| *other == key) {
+            let (key, uses) = self.keys.remove(at);
+            self.keys.push((key, uses + 1));
+            return true;
+        }
+        if self.keys.len() == self.capacity {
+            let fewest = self.keys.iter().map(|(_, uses)| *uses).min().unwrap();
+            let victim = self.keys.iter().position(|(_, uses)| *uses == fewest).unwrap();
+            self.keys.remove(victim);
+        }
+        self.keys.push((key, 1));
+        false
+    }
+
+    fn remove(&mut self, key: u64) {
+        self.keys.retain(|(other, _)| *other != key);
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
     }
 }

@@ -118,7 +118,9 @@ fn policies_made_against_scans_beat_lru_on_one() {
         keys.extend((0..70).map(|at| 1_000_000 + round * 70 + at));
     }
     let hits = |policy| KeyCache::new(policy, 100).process_all(&keys);
-    for row in POLICIES.iter().filter(|row| row.policy != CachePolicy::Lru) {
+    // These look no farther back than LRU does.
+    let simple = [CachePolicy::Lru, CachePolicy::Fifo, CachePolicy::Clock];
+    for row in POLICIES.iter().filter(|row| !simple.contains(&row.policy)) {
         assert!(hits(row.policy) > hits(CachePolicy::Lru) + 5_000, "{}", row.name);
     }
 }

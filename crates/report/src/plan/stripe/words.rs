@@ -1,6 +1,8 @@
 //! Conclusions from a plan for striping, in sentences.
 
-use freewheel_study::plan::{StripeChoice, StripePlan, StripeSource, StripeTurn, StripeUnit};
+use freewheel_study::plan::{
+    ChenUnit, StripeChoice, StripePlan, StripeSource, StripeTurn, StripeUnit,
+};
 use freewheel_units::{Bytes, four_digits, grouped};
 use serde::Serialize;
 
@@ -184,6 +186,7 @@ fn details(plan: &StripePlan) -> Vec<String> {
         }
         details
             .push(format!("A request that is alone is served soonest by {}.", disks(plan.alone)));
+        details.extend(plan.chen.map(|chen| of_chen(plan, best, &chen)));
     }
     if plan.dependent_replay {
         details.push(
@@ -218,6 +221,36 @@ fn details(plan: &StripePlan) -> Vec<String> {
         );
     }
     details
+}
+
+/// The unit of Chen's formula, and its response beside that of the unit to take.
+fn of_chen(plan: &StripePlan, taken: &StripeUnit, chen: &ChenUnit) -> String {
+    let beside = |chen_s: Option<f64>, taken_s: Option<f64>| {
+        let against = match (chen_s, taken_s) {
+            (Some(chen_s), Some(taken_s)) if chen_s >= taken_s => {
+                format!(" ({} longer)", percent(chen_s / taken_s - 1.0))
+            }
+            (Some(chen_s), Some(taken_s)) => {
+                format!(" ({} shorter)", percent(1.0 - chen_s / taken_s))
+            }
+            _ => String::new(),
+        };
+        format!("{}{against}", response(chen_s))
+    };
+    let now = beside(chen.simulated_s, taken.simulated_s);
+    let then = match plan.options.headroom == 1.0 {
+        true => String::new(),
+        false => format!(
+            ", and {} with {} the load",
+            beside(chen.with_headroom_s, headroom_s(plan, taken)),
+            times(plan.options.headroom)
+        ),
+    };
+    format!(
+        "Chen's formula takes units of {} for the {:.2} requests that are present on average: the mean response is {now}{then}.",
+        size(chen.unit.get()),
+        chen.present
+    )
 }
 
 fn disks(count: u32) -> String {

@@ -1,6 +1,6 @@
 //! One cache of one policy.
 
-use freewheel_model::cache::{BlockRange, CachePolicy, ReadCache, ReadCacheSpec};
+use freewheel_model::cache::{BlockRange, CachePolicy, KeyPolicy, ReadCache, ReadCacheSpec};
 use freewheel_units::{Op, VolumeBlock};
 
 use super::counter::{Access, Counter};
@@ -18,6 +18,11 @@ impl CountedCache {
     pub fn new(policy: CachePolicy, capacity: u32) -> Self {
         let spec = ReadCacheSpec { policy, ..ReadCacheSpec::tr03(capacity) };
         Self { cache: ReadCache::new(spec), missing: Vec::new() }
+    }
+
+    pub fn with_policy(policy: Box<dyn KeyPolicy>, capacity: u32) -> Self {
+        let cache = ReadCache::with_policy(ReadCacheSpec::tr03(capacity), policy);
+        Self { cache, missing: Vec::new() }
     }
 }
 

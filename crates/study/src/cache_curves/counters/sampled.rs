@@ -1,22 +1,11 @@
 //! Caches that see a sample of the cache blocks. Writes are no uses there, and leave no valid block behind.
 
-use freewheel_model::cache::CachePolicy;
+use freewheel_model::cache::KeyCache;
 use freewheel_model::cache::curve::{Shards, SimulatedCurve, SpatialSample};
-use freewheel_units::BLOCK_BYTES;
 
-use super::counter::{Access, Counter};
+use super::counter::{Access, Counter, uses};
 use crate::cache_curves::result::MissRatio;
 use crate::cache_curves::sizes::{CACHE_BLOCK_BYTES, Share};
-
-/// The cache blocks that reads use, in order.
-fn uses(accesses: &[Access]) -> impl Iterator<Item = u64> {
-    const BLOCKS: u64 = CACHE_BLOCK_BYTES / BLOCK_BYTES;
-    let reads = accesses.iter().filter(|access| access.is_read);
-    reads.flat_map(|access| {
-        let (start, end) = (access.range.start.get(), access.range.end().get());
-        start / BLOCKS..end.div_ceil(BLOCKS)
-    })
-}
 
 /// LRU by SHARDS.
 pub(in crate::cache_curves) struct SampledLru {
@@ -51,7 +40,7 @@ fn misses(shards: &Shards, capacity: u32) -> EstimatedMisses {
 
 impl Counter for SampledLru {
     fn process(&mut self, accesses: &[Access]) {
-        uses(accesses).for_each(|key| self.shards.process(key));
+        uses(accesses).for_each(|of| self.shards.process(of.key));
     }
 
     fn begin_counting(&mut self) {
@@ -84,15 +73,16 @@ pub(in crate::cache_curves) struct SampledPolicy {
 }
 
 impl SampledPolicy {
-    pub fn new(policy: CachePolicy, capacities: &[u32], share: Share) -> Self {
-        let curve = SimulatedCurve::new(policy, capacities, SpatialSample::new(share.get()));
+    /// Caches that `make` makes of their capacity.
+    pub fn new(capacities: &[u32], share: Share, make: impl Fn(u32) -> KeyCache) -> Self {
+        let curve = SimulatedCurve::with(capacities, SpatialSample::new(share.get()), make);
         Self { curve, warm_up_uses: 0, warm_up: vec![0.0; capacities.len()] }
     }
 }
 
 impl Counter for SampledPolicy {
     fn process(&mut self, accesses: &[Access]) {
-        uses(accesses).for_each(|key| self.curve.process(key));
+        uses(accesses).for_each(|of| self.curve.process(of.key));
     }
 
     fn begin_counting(&mut self) {

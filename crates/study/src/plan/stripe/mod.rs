@@ -1,6 +1,7 @@
 //! The plan for equal disks that share files or a volume: how finely to stripe.
 
 mod blocks;
+mod chen;
 mod headroom;
 mod runs;
 mod simulation;
@@ -30,6 +31,7 @@ use super::snapshot::Snapshot;
 use super::web::{Logged, of_web_log};
 use crate::trace_runs::overview;
 
+pub use self::chen::ChenUnit;
 pub use self::headroom::{StripeChoice, StripeTurn};
 
 /// Files or volume to be striped.
@@ -124,6 +126,9 @@ pub struct StripePlan {
     pub best: Option<Bytes>,
     /// The unit to take; none where no unit serves the load with its headroom.
     pub take: Option<StripeChoice>,
+    /// The unit of Chen's formula beside it; none where no unit serves the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chen: Option<ChenUnit>,
     /// The units that were tried, ascending.
     pub units: Vec<StripeUnit>,
     /// The higher loads that were tried, ascending; the first is the headroom.
@@ -338,6 +343,11 @@ impl Striped {
             known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(unit, _)| unit)
         };
         let (chosen, best) = (least(|unit| unit.response_s), least(|unit| unit.simulated_s));
+        let advised = take.as_ref().map(|take| take.unit).or(best);
+        let chen = match units.iter().find(|tried| Some(tried.unit) == advised) {
+            Some(advised) => self.chen(options, advised, progress)?,
+            None => None,
+        };
         let own: Vec<Stripes> = self.files.iter().map(|file| self.stripes(file, &limit)).collect();
         let files_response_s = match (own.is_empty(), &limit) {
             (false, Some(_)) => self.on_disks(options).mean(&own, 1.0)?.map(|mean| mean.mean_s),
@@ -361,6 +371,7 @@ impl Striped {
             chosen,
             best,
             take,
+            chen,
             units,
             higher_loads: higher.iter().map(|at| of_load(at, tried.len())).collect(),
             files: self.files.iter().zip(&own).map(file).collect(),

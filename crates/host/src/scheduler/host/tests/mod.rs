@@ -15,7 +15,7 @@ use crate::device::DeviceErrorKind;
 use crate::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
 use freewheel_freeblock::tasks::{CADENCE, Extent, TaskKind, Tasks};
 use freewheel_freeblock::{Options, Rule};
-use freewheel_model::sched::PolicySpec;
+use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_sim::black_box::{self, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
 use freewheel_units::{Prng, SimDuration};
@@ -169,7 +169,10 @@ impl TestHost {
                 }
             };
             let fua = matches!(what, DeviceOp::Write { fua: true });
-            self.drive.submit(self.now, black_box::Command { id, op, start, blocks, fua });
+            self.drive.submit(
+                self.now,
+                black_box::Command { id, op, start, blocks, fua, mark: CommandMark::None },
+            );
             self.inside.insert(id, command);
         }
         let now = self.now;

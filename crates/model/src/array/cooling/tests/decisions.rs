@@ -17,6 +17,8 @@ const SPEC: CoolingSpec = CoolingSpec {
     queue_veto: false,
     unit: CoolingUnit::Extents,
     candidates_max: u32::MAX,
+    sources_max: 1,
+    waits_factor: 1.5,
 };
 
 /// An extent, the disk to put it on, and its heat; None for an unknown one.
@@ -61,8 +63,17 @@ fn array(disks: u32, capacity: u64, puts: &[Put]) -> Array {
 
 impl Array {
     fn step(&self, spec: CoolingSpec, queues: &[u32]) -> Result<CoolingMove, Refusal> {
-        let view =
-            CoolingView { placement: &self.placement, heats: &self.heats, queues, present: &[] };
+        self.step_beside(spec, queues, &[])
+    }
+
+    fn step_beside(
+        &self,
+        spec: CoolingSpec,
+        queues: &[u32],
+        taken: &[bool],
+    ) -> Result<CoolingMove, Refusal> {
+        let Self { placement, heats } = self;
+        let view = CoolingView { placement, heats, queues, present: &[], taken };
         CoolingDaemon::new(spec).step(&view, &Worth::TargetStaysCooler)
     }
 
@@ -125,6 +136,7 @@ fn disks_at_which_nobody_waits_longer_than_elsewhere_keep_their_extents() {
             heats: &array.heats,
             queues: &[0; 3],
             present,
+            taken: &[],
         };
         CoolingDaemon::new(SPEC).step(&view, &Worth::TargetStaysCooler)
     };
@@ -147,6 +159,7 @@ fn steps_are_counted_by_their_outcome() {
             heats: &array.heats,
             queues: &queues,
             present: &[],
+            taken: &[],
         };
         _ = daemon.step(&view, &Worth::TargetStaysCooler);
     }
@@ -155,17 +168,34 @@ fn steps_are_counted_by_their_outcome() {
     assert_eq!(counts.refusals, [(Refusal::SourceQueued, 3)].into());
 }
 
-/// Figure 5 word for word but for step 5: every extent in order, every disk in order.
-fn figure_5(array: &Array, spec: &CoolingSpec) -> Option<CoolingMove> {
+/// Figure 5 word for word but for step 5: every extent in order, every disk in order. Disks that are `taken`
+/// have no part in it, and so many of the others are sources as the settings say.
+fn figure_5(array: &Array, spec: &CoolingSpec, taken: &[bool]) -> Option<CoolingMove> {
     let heats = array.heats.of_disks();
     let by_heat = |a: &u32, b: &u32| heats[*a as usize].total_cmp(&heats[*b as usize]);
     let mut disks: Vec<u32> = (0..heats.len() as u32).collect();
     disks.sort_by(by_heat);
-    let source = *disks.last().unwrap();
+    disks.retain(|&disk| !taken[disk as usize]);
     let mean = heats.iter().sum::<f64>() / heats.len() as f64;
-    if heats[source as usize] <= mean * (1.0 + spec.threshold) {
-        return None;
+    for number in 0..spec.sources_max as usize {
+        let source = *disks.iter().rev().nth(number)?;
+        if heats[source as usize] <= mean * (1.0 + spec.threshold) {
+            return None;
+        }
+        if let Some(wanted) = figure_5_from(array, spec, source, &disks) {
+            return Some(wanted);
+        }
     }
+    None
+}
+
+fn figure_5_from(
+    array: &Array,
+    spec: &CoolingSpec,
+    source: u32,
+    disks: &[u32],
+) -> Option<CoolingMove> {
+    let heats = array.heats.of_disks();
     let heat_of = |id: &ExtentId| array.heats.table().heat(*id).unwrap_or(0.0);
     let size_of = |id: &ExtentId| array.placement.extent(*id).blocks.get() as f64;
     let is_fragment = spec.unit == CoolingUnit::Fragments;
@@ -242,7 +272,7 @@ proptest! {
         let mut moves = 0;
         loop {
             let found = array.step(spec, &[0; 4]).ok();
-            prop_assert_eq!(found, figure_5(&array, &spec));
+            prop_assert_eq!(found, figure_5(&array, &spec, &[false; 4]));
             let Some(wanted) = found else { break };
             array.carry_out(&wanted);
             prop_assert_eq!(array.placement.faults(), Vec::<String>::new());
@@ -253,6 +283,22 @@ proptest! {
             moves += 1;
             prop_assert!(moves < 1000);
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn steps_beside_moves_under_way_leave_their_disks_alone(
+        puts in any_puts(), fragments: bool, sources_max in 1u32..5,
+        taken in prop::array::uniform4(prop::bool::weighted(0.2))
+    ) {
+        let unit = if fragments { CoolingUnit::Fragments } else { CoolingUnit::Extents };
+        let spec = CoolingSpec { unit, sources_max, ..SPEC };
+        let array = array(4, 60, &puts);
+        let found = array.step_beside(spec, &[0; 4], &taken).ok();
+        prop_assert_eq!(found, figure_5(&array, &spec, &taken));
+        let is_taken = |disk: u32| taken[disk as usize];
+        prop_assert!(found.is_none_or(|wanted| !is_taken(wanted.from) && !is_taken(wanted.to)));
     }
 }
 
@@ -362,6 +408,7 @@ fn a_large_lukewarm_extent_pays_only_over_a_long_time() {
             heats: &array.heats,
             queues: &[0, 0],
             present: &[],
+            taken: &[],
         };
         let worth = Worth::Variance { horizon_s, costs: &costs };
         CoolingDaemon::new(SPEC).step(&view, &worth).map(|wanted| wanted.extent)

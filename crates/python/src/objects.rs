@@ -1,0 +1,116 @@
+//! Caches of objects for a trace.
+
+use std::sync::Arc;
+
+use freewheel::caches::{self, CacheProgress, ComparedPolicy, ObjectCurvesOptions};
+use freewheel::experiments::TraceWorkload;
+use pyo3::prelude::*;
+
+use crate::caches::AnySize;
+use crate::fault::Fault;
+use crate::frame::Frame;
+use crate::job;
+use crate::report::{Parts, Report};
+use crate::studies::json;
+use crate::table::Columns;
+use crate::trace;
+use crate::values::OneOrMore;
+
+/// Misses of caches that hold whole objects.
+#[pyclass(frozen, extends = Report, module = "freewheel")]
+pub struct ObjectReport {
+    report: Arc<caches::ObjectReport>,
+}
+
+/// Counts the misses of caches that hold whole objects, as libCacheSim does.
+#[pyfunction]
+#[pyo3(signature = (trace, *, policies=None, sizes=None, device=None, progress=None))]
+pub fn object_curves(
+    py: Python<'_>,
+    trace: &Bound<'_, PyAny>,
+    policies: Option<OneOrMore<String>>,
+    sizes: Option<OneOrMore<AnySize>>,
+    device: Option<u32>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<ObjectReport>> {
+    let source = trace::source(trace)?;
+    let trace = TraceWorkload { device, ..source.workload() };
+    let mut options = ObjectCurvesOptions::new(trace);
+    if let Some(names) = policies {
+        let names = names.into_vec();
+        let parsed = names.iter().map(|name| name.parse::<ComparedPolicy>());
+        let parsed = parsed.collect::<Result<Vec<_>, _>>();
+        options.policies = parsed.map_err(|error| Fault::from(error).raise(py))?;
+    }
+    let sizes = sizes.map(OneOrMore::into_vec).unwrap_or_default();
+    options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
+    let (report, frame) = job::run(py, progress, move |watch| {
+        let progress = |progress: CacheProgress<'_>| match progress {
+            CacheProgress::Reading { done, total }
+            | CacheProgress::Counting { done, total }
+            | CacheProgress::Running { done, total, .. } => watch.report(done, total),
+        };
+        let mut report = caches::object_curves(&options, &progress)?;
+        report.curves.options.trace.file.clone_from(&source.name);
+        let frame = frame(&report)?;
+        Ok((report, frame))
+    })?;
+    let report = Arc::new(report);
+    let (of_json, of_text) = (Arc::clone(&report), Arc::clone(&report));
+    let parts = Parts {
+        json: Box::new(move || json(&*of_json)),
+        html: None,
+        text: Box::new(move || Ok(of_text.text())),
+        frame: Some(frame),
+    };
+    let class = PyClassInitializer::from(Report::new(parts));
+    Py::new(py, class.add_subclass(ObjectReport { report }))
+}
+
+/// A row a policy and size.
+fn frame(report: &caches::ObjectReport) -> Result<Frame, Fault> {
+    let curves = &report.curves;
+    let rows: Vec<_> =
+        curves.curves.iter().flat_map(|of| of.points.iter().map(move |at| (of, at))).collect();
+    let policies: Vec<String> = rows.iter().map(|(of, _)| of.policy.to_string()).collect();
+    let share = |part: u64, whole: u64| Some(part as f64 / whole.max(1) as f64);
+    Columns::default()
+        .texts("policy", policies.iter().map(String::as_str))
+        .texts("title", rows.iter().map(|(of, _)| &*of.title))
+        .whole("size_bytes", rows.iter().map(|(_, at)| Some(at.size_bytes)))
+        .whole("misses", rows.iter().map(|(_, at)| Some(at.misses)))
+        .whole("missed_bytes", rows.iter().map(|(_, at)| Some(at.missed_bytes)))
+        .numbers("miss_ratio", rows.iter().map(|(_, at)| share(at.misses, curves.uses)))
+        .numbers(
+            "byte_miss_ratio",
+            rows.iter().map(|(_, at)| share(at.missed_bytes, curves.used_bytes)),
+        )
+        .frame()
+}
+
+#[pymethods]
+impl ObjectReport {
+    /// Uses of objects.
+    #[getter]
+    fn uses(&self) -> u64 {
+        self.report.curves.uses
+    }
+
+    /// Distinct objects.
+    #[getter]
+    fn objects(&self) -> u64 {
+        self.report.curves.objects
+    }
+
+    /// Bytes of these.
+    #[getter]
+    fn footprint_bytes(&self) -> u64 {
+        self.report.curves.footprint_bytes
+    }
+
+    /// Sizes of the caches, ascending.
+    #[getter]
+    fn sizes_bytes(&self) -> Vec<u64> {
+        self.report.curves.sizes_bytes.clone()
+    }
+}
