@@ -30,6 +30,9 @@ class Plan(Protocol):
 
 def fill(plan: Plan, executor: Executor, jobs: int | None, progress: Any) -> None:
     """Runs what is pending on `executor`, and keeps each answer as soon as it comes."""
+    if callable(getattr(executor, "get_executor", None)):
+        # A client of Dask, whose own futures are others.
+        executor = executor.get_executor()  # type: ignore[attr-defined]
     if not callable(getattr(executor, "submit", None)):
         raise UsageError(
             f"executor={executor!r} has no method submit",

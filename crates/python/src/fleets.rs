@@ -151,7 +151,7 @@ impl Traces {
                 path,
                 open: Default::default(),
                 replay: replay.of_any()?,
-                source: None,
+                _source: None,
             });
         }
         let source = trace::source(traces)?;
@@ -288,7 +288,7 @@ impl FleetPlan {
     /// Numbers of the drives that have not been studied.
     fn pending(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         let total = self.fleet.members.len();
-        self.with_rows(py, |rows| Ok(rows.as_ref().map_or(Vec::new(), |rows| rows.pending(total))))
+        self.with_rows(py, |rows| Ok(rows.pending(total)))
     }
 
     /// The drives with these numbers, for `run_fleet_chunk` in another process.

@@ -144,6 +144,8 @@ impl FleetArgs {
         let mut members = fleet_members(&self.traces, &read, &self.drive, folder, reading)?;
         bars.finish(READING);
         if let Some(list) = &self.list {
+            // It may lie beside the traces.
+            members.retain(|member| member.trace != *list);
             Places::read(list)
                 .and_then(|places| places.apply(&mut members))
                 .map_err(Error::from)?;

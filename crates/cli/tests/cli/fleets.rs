@@ -72,7 +72,12 @@ fn devices_of_a_file_are_a_fleet_and_no_folder_of_the_user_is_touched() {
     fs::write(&own, "mine").unwrap();
     // MSR Cambridge: time, host, disk, kind, offset, bytes, response.
     let rows = (0..800_u64).map(|n| {
-        format!("{},usr,{},Read,{},4096,900\n", 128_166_372_003_061_629 + n * 90_000, n % 2, n * 8192)
+        format!(
+            "{},usr,{},Read,{},4096,900\n",
+            128_166_372_003_061_629 + n * 90_000,
+            n % 2,
+            n * 8192
+        )
     });
     fs::write(&file, rows.collect::<String>()).unwrap();
     let [file, out_text] = [&file, &out].map(|path| path.to_str().unwrap());

@@ -98,9 +98,12 @@ pub fn members(
 ) -> Result<Vec<FleetMember>, NotAFleet> {
     let mut traces: Vec<(String, PathBuf)> = Vec::new();
     if path.is_dir() {
-        let out = spool.parent().unwrap_or(spool);
-        for trace in files(path)?.into_iter().filter(|trace| !trace.starts_with(out) || out == path)
-        {
+        // Results that lie among the traces are none.
+        let out = spool.parent().filter(|out| *out != path && out.starts_with(path));
+        for trace in files(path)? {
+            if out.is_some_and(|out| trace.starts_with(out)) {
+                continue;
+            }
             let inside = trace.strip_prefix(path).unwrap_or(&trace);
             if trace.to_str().is_none() {
                 return Err(NotAFleet::NotUtf8 { file: trace.display().to_string() });
@@ -160,7 +163,11 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, NotAFleet> {
         let path = entry.map_err(|error| NotAFleet::folder(folder, error))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        if name.starts_with('.') || OTHER_ENDINGS.contains(&&*ending) || name == TABLE {
+        if name.starts_with('.')
+            || name.starts_with("README")
+            || OTHER_ENDINGS.contains(&&*ending)
+            || name == TABLE
+        {
             continue;
         }
         if path.is_dir() {

@@ -339,6 +339,7 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         Column::OptionalText(numbers().map(|numbers| numbers.and_then(of)).collect())
     };
     let fault = rows.clone().map(|row| row.fault.clone()).collect();
+    let reads = |of: &super::FleetNumbers| of.read_share > 0.0;
     let overloaded = numbers().map(|numbers| numbers.map(|of| of.is_overloaded));
     let of_drive = vec![
         ("name", texts(|row| row.member.name.clone())),
@@ -353,7 +354,7 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         ("is_overloaded", Column::OptionalFlag(overloaded.collect())),
         ("response_ns_mean", real(&|of| Some(of.response_ns_mean))),
         ("response_ns_p99", whole(&|of| Some(of.response_ns_p99))),
-        ("read_response_ns_p99", whole(&|of| Some(of.read_response_ns_p99))),
+        ("read_response_ns_p99", whole(&|of| reads(of).then_some(of.read_response_ns_p99))),
         ("recorded_response_ns_mean", real(&|of| of.recorded_response_ns_mean)),
         ("outstanding_max", whole(&|of| Some(of.outstanding_max))),
         ("advice", text(&|of| Some(of.advice.as_ref()?.title.clone()))),
