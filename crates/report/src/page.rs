@@ -145,7 +145,8 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; backgroun
 .cell { display: inline-block; width: 18px; height: 18px; font-size: 9px; line-height: 17px; text-align: center;
   color: var(--ink); text-decoration: none; border-radius: 3px; border: 1px solid var(--line);
   background: color-mix(in srgb, var(--accent) var(--share, 0%), var(--paper)); }
-.cell.overloaded { background: var(--bad); }
+.cell.overloaded { background: var(--bad); } .cell.overloaded, .cell.dark { color: var(--paper); }
+dd { overflow-wrap: anywhere; }
 .cell.none { background: repeating-linear-gradient(45deg, var(--line) 0 3px, var(--paper) 3px 6px); }
 .legend .cell { margin-bottom: -4px; }
 .fleet + ul.legend { margin: 8px 0 0; }

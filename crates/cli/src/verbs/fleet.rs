@@ -101,7 +101,9 @@ impl FleetArgs {
         let usual = FleetOutput::new(&folder);
         let threads = self.jobs.map_or(usual.threads, usize::from);
         let output = FleetOutput { hot_share: self.hot, reports: self.reports, threads, ..usual };
-        file::ensure_new(&output.table())?;
+        if folder.is_dir() {
+            file::ensure_new(&output.table())?;
+        }
         let bars = Bars::default();
         let all = self.fleet(&folder, &bars)?;
         let resumed = self.resumed(&all, &output, &bars)?;

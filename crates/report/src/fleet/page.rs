@@ -72,6 +72,9 @@ fn map(report: &FleetReport) -> Markup {
     }
 }
 
+/// Share of the time from which a square is so dark that letters on it are light.
+const DARK: f64 = 0.6;
+
 type Cells<'a> = Vec<(usize, &'a FleetRow)>;
 
 /// Drives by server, in the order of the rows; without servers in rows of equal length.
@@ -98,7 +101,11 @@ fn cell(report: &FleetReport, at: usize, row: &FleetRow) -> Markup {
     let (class, style, words) = match &row.numbers {
         None => ("cell none", String::new(), row.fault.clone().unwrap_or_default()),
         Some(of) => {
-            let class = if of.is_overloaded { "cell overloaded" } else { "cell" };
+            let class = match of.utilisation {
+                _ if of.is_overloaded => "cell overloaded",
+                share if share > DARK => "cell dark",
+                _ => "cell",
+            };
             let words = format!(
                 "busy {}, mean {}, p99 {}",
                 percent(of.utilisation),
@@ -268,13 +275,13 @@ fn numbers(of: &FleetNumbers) -> [String; 5] {
 }
 
 fn failures(report: &FleetReport) -> Markup {
-    let failed = report
-        .rows
-        .iter()
-        .filter_map(|row| Some(vec![row.member.name.clone(), row.fault.clone()?]));
-    let rows: Vec<Vec<String>> = failed.collect();
+    let failed =
+        || report.rows.iter().filter_map(|row| Some((&row.member.name, row.fault.as_ref()?)));
+    let list = || {
+        html! { dl { @for (name, fault) in failed() { dt { (name) } dd { (fault) } } } }
+    };
     html! {
-        @if !rows.is_empty() { (section("Drives without a study", &table(&["drive", "why"], &rows))) }
+        @if failed().next().is_some() { (section("Drives without a study", &list())) }
     }
 }
 
