@@ -9,13 +9,14 @@ import sys
 from typing import Any
 
 from ._distribute import fill
-from ._errors import Error
-from ._freewheel import FleetPlan, SweepPlan
+from ._freewheel import FleetPlan, SweepPlan, __version__
 
 
 def main() -> int:
     """Runs the job, and gives the exit code."""
     job = json.load(sys.stdin)
+    if job["version"] != __version__:
+        return failed(f"the Python package is Freewheel {__version__}, and the command {job['version']}")
     try:
         from distributed import Client
     except ImportError:
@@ -24,8 +25,8 @@ def main() -> int:
         connect: Any = Client
         with connect(job["address"], timeout=20) as client:
             fill(plan(job), client.get_executor(), None, show)
-    except (Error, OSError) as error:
-        return failed(str(error))
+    except Exception as error:
+        return failed(str(error) or type(error).__name__)
     return 0
 
 

@@ -4,7 +4,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from typing import Any, Protocol
 
 from ._errors import Error, UsageError
@@ -30,35 +30,75 @@ class Plan(Protocol):
 
 def fill(plan: Plan, executor: Executor, jobs: int | None, progress: Any) -> None:
     """Runs what is pending on `executor`, and keeps each answer as soon as it comes."""
+    if callable(getattr(executor, "get_executor", None)):
+        # A client of Dask, whose own futures are others.
+        executor = executor.get_executor()  # type: ignore[attr-defined]
     if not callable(getattr(executor, "submit", None)):
         raise UsageError(
             f"executor={executor!r} has no method submit",
             "Argument",
             "give an executor of concurrent.futures, or client.get_executor() of Dask",
         )
-    show, total = shown(progress), len(plan)
-    pending = deque(plan.pending())
-    in_flight: dict[Future[tuple[str, float]], int] = {}
-    known, size, most = total - len(pending), 1, AHEAD * (jobs or workers(executor))
+    filling = Filling(plan, executor, AHEAD * (jobs or workers(executor)))
+    show = shown(progress)
     try:
-        while pending or in_flight:
-            while pending and len(in_flight) < most:
-                # The last chunks are small, so that no worker is left alone with a long one.
-                count = max(1, min(size, CHUNK_MAX, len(pending) // most))
-                numbers = [pending.popleft() for _ in range(count)]
-                future = executor.submit(timed, worker_of(plan), plan.chunk(numbers))
-                in_flight[future] = count
-            done, _ = wait(in_flight, timeout=0.1, return_when=FIRST_COMPLETED)
-            for future in done:
-                count = in_flight.pop(future)
-                lines, seconds = answer(future, known, total)
-                plan.keep(lines)
-                known += count
-                size = max(1, round(count * CHUNK_SECONDS / max(seconds, 1e-6)))
-            if show is not None and done:
-                show(known, total)
+        while filling.goes_on():
+            filling.take(filling.submit())
+            if show is not None:
+                show(filling.known, filling.total)
     finally:
-        for future in in_flight:
+        filling.cancel()
+    if filling.failure is not None:
+        raise told(filling.failure, filling.known, filling.total)
+
+
+class Filling:
+    """A plan that is being filled: chunks in flight, and what has come of them."""
+
+    def __init__(self, plan: Plan, executor: Executor, most: int) -> None:
+        self.plan, self.executor, self.most = plan, executor, most
+        self.pending = deque(plan.pending())
+        self.in_flight: dict[Future[tuple[str, float]], int] = {}
+        self.total = len(plan)
+        self.known = self.total - len(self.pending)
+        self.size = 1
+        self.failure: Exception | None = None
+
+    def goes_on(self) -> bool:
+        """Whether answers may still come. After a failure nothing more is submitted."""
+        return bool(self.in_flight) or (bool(self.pending) and self.failure is None)
+
+    def submit(self) -> set[Future[tuple[str, float]]]:
+        """Keeps the workers busy, and waits for answers for a moment."""
+        try:
+            while self.pending and self.failure is None and len(self.in_flight) < self.most:
+                # The last chunks are small, so that no worker is left alone with a long one.
+                count = max(1, min(self.size, CHUNK_MAX, len(self.pending) // self.most))
+                chunk = self.plan.chunk([self.pending[at] for at in range(count)])
+                self.in_flight[self.executor.submit(timed, worker_of(self.plan), chunk)] = count
+                for _ in range(count):
+                    self.pending.popleft()
+        except Exception as error:
+            self.failure = error
+        return wait(self.in_flight, timeout=0.1, return_when=FIRST_COMPLETED).done
+
+    def take(self, done: set[Future[tuple[str, float]]]) -> None:
+        """Keeps what has been answered, also beside a failure."""
+        for future in done:
+            count = self.in_flight.pop(future)
+            try:
+                lines, seconds = future.result()
+            except (Exception, CancelledError) as error:
+                self.failure = self.failure or error
+                self.cancel()
+                continue
+            self.plan.keep(lines)
+            self.known += count
+            self.size = max(1, round(count * CHUNK_SECONDS / max(seconds, 1e-6)))
+
+    def cancel(self) -> None:
+        """Takes back what no worker has begun."""
+        for future in self.in_flight:
             future.cancel()
 
 
@@ -76,18 +116,17 @@ def timed(work: Callable[[str], str], chunk: str) -> tuple[str, float]:
     return work(chunk), time.perf_counter() - begun
 
 
-def answer(future: Future[tuple[str, float]], known: int, total: int) -> tuple[str, float]:
-    """What a worker answered. What executors raise themselves becomes an error that says how to go on."""
-    try:
-        return future.result()
-    except Error:
-        raise
-    except Exception as error:
-        raise Error(
-            f"a worker failed: {type(error).__name__}: {error}; {known} of {total} are done",
-            "Worker",
-            "call again with the same output: what is done is not run again",
-        ) from error
+def told(failure: Exception, known: int, total: int) -> Exception:
+    """A failure with how to go on; what the library says itself stays as it is."""
+    if isinstance(failure, Error):
+        return failure
+    error = Error(
+        f"a worker failed: {type(failure).__name__}: {failure}; {known} of {total} are done",
+        "Worker",
+        "call again with the same output: what is done is not run again",
+    )
+    error.__cause__ = failure
+    return error
 
 
 def workers(executor: Any) -> int:

@@ -1,5 +1,6 @@
 """Sweeps and fleets on executors: the same bytes as here, and nothing run twice."""
 
+import json
 import os
 import re
 import signal
@@ -26,8 +27,6 @@ class Counting(Executor):
         self.chunks: list[int] = []
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        import json
-
         self.chunks.append(len(json.loads(args[1])["configurations"]))
         future: Future[Any] = Future()
         try:
@@ -132,7 +131,7 @@ def test_a_worker_with_another_version_or_another_file_is_refused(tmp_path: Path
 
 def test_a_fleet_is_a_row_a_drive_and_the_same_on_processes(fleet_folder: Path, tmp_path: Path) -> None:
     outputs = [tmp_path / "threads", tmp_path / "processes"]
-    options: dict[str, Any] = {"drive": "atlas10k", "fit": "wrap", "changes": False, "reports": 1, "hot": 0.01}
+    options: dict[str, Any] = {"drive": "atlas10k", "fit": "wrap", "reports": 1, "hot": 0.01}
     fleet = freewheel.fleet(fleet_folder, output=outputs[0], **options)
     with ProcessPoolExecutor(2) as pool:
         freewheel.fleet(fleet_folder, output=outputs[1], executor=pool, **options)
@@ -207,7 +206,8 @@ def test_the_command_takes_a_cluster_and_goes_on_after_a_kill(cluster: Any, tmp_
     assert 5 <= known
     done = subprocess.run([*line, "--dask", cluster.scheduler_address, "--json"], cwd=ROOT,
                           capture_output=True, text=True, check=True)
-    assert '"configurations": 200' in done.stdout
+    said = json.loads(done.stdout)
+    assert said["configurations"] == 200 and known <= said["resumed"] < 200
     assert pl.read_parquet(output)["seed"].to_list() == list(range(200))
     subprocess.run([*line[:-1], str(tmp_path / "here.parquet")], cwd=ROOT, check=True, capture_output=True)
     assert output.read_bytes() == (tmp_path / "here.parquet").read_bytes()

@@ -17,6 +17,7 @@ const PYTHON: &str = "FREEWHEEL_PYTHON";
 /// journal. `job` is what `freewheel._dask` reads; `task` names the bar.
 pub fn fill(address: &str, mut job: Value, bars: &Bars, task: &str) -> Result<(), Failure> {
     job["address"] = address.into();
+    job["version"] = env!("CARGO_PKG_VERSION").into();
     let mut command = itself::python(PYTHON);
     command.args(["-m", "freewheel._dask"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| no_python(&error.to_string()))?;

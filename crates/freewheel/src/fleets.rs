@@ -3,22 +3,24 @@
 //! ```no_run
 //! use std::path::Path;
 //!
-//! use freewheel::fleets::{Fleet, FleetOptions, FleetReport, HOT_SHARE, fleet, fleet_members};
+//! use freewheel::fleets::{Fleet, FleetOptions, FleetOutput, fleet, fleet_members};
 //! use freewheel::traces::OpenOptions;
 //!
-//! let (traces, spool) = (Path::new("traces"), Path::new("out/devices"));
-//! let members = fleet_members(traces, &OpenOptions::default(), "exos-x24-24tb", spool, |_| {})?;
+//! let (traces, out) = (Path::new("traces"), Path::new("out/cellar"));
+//! let members = fleet_members(traces, &OpenOptions::default(), "exos-x24-24tb", out, |_| {})?;
 //! let all = Fleet::new(traces, members, FleetOptions::default());
-//! let done = fleet(&all, Some(Path::new("out/fleet.parquet")), 2, &|_, _| {})?;
-//! println!("{}", FleetReport::new(done, all.options, HOT_SHARE).text());
+//! let report = fleet(&all, &FleetOutput::new(out), &|_, _, _| {})?;
+//! println!("{}", report.text());
 //! # Ok::<(), freewheel::Error>(())
 //! ```
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread;
 
-use freewheel_study::fleet::{FleetProgressSink, members};
+use freewheel_study::fleet::members;
 use freewheel_study::table::TableError;
 use freewheel_trace::TraceReader;
 
@@ -28,58 +30,128 @@ use crate::{Error, StudyOptions, study};
 
 pub use freewheel_report::{FleetReport, HOT_SHARE, REPORTS};
 pub use freewheel_study::fleet::{
-    Fleet, FleetChunk, FleetDone, FleetMember, FleetOptions, FleetRow, FleetRows, Place, Places,
+    Fleet, FleetChunk, FleetMember, FleetOptions, FleetRow, FleetRows, Place, Places,
 };
 
-/// The drives of a folder of traces, or of one trace with several devices, which are written into `spool`. The
-/// guide of `freewheel fleet` says how servers and bays follow from names.
+/// Where the results of a fleet go, and what of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetOutput {
+    /// Folder of `fleet.html`, `fleet.json`, `fleet.parquet` and `drives`.
+    pub folder: PathBuf,
+    /// Share of the time in which a hot drive works at least.
+    pub hot_share: f64,
+    /// Drives worth a look that get reports of their own.
+    pub reports: usize,
+    /// Threads, each of which studies one drive at a time.
+    pub threads: usize,
+}
+
+impl FleetOutput {
+    /// The usual results into `folder`, on all cores.
+    pub fn new(folder: &Path) -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { folder: folder.to_owned(), hot_share: HOT_SHARE, reports: REPORTS, threads }
+    }
+
+    /// The table, beside which the journal lies while the study goes on.
+    pub fn table(&self) -> PathBuf {
+        self.folder.join("fleet.parquet")
+    }
+
+    /// The page.
+    pub fn page(&self) -> PathBuf {
+        self.folder.join("fleet.html")
+    }
+}
+
+/// Receives the name of a part of the work, done and total, from any thread.
+pub type FleetProgress<'a> = &'a (dyn Fn(&'static str, u64, u64) + Sync);
+
+/// Folder in the output of the devices of a file with several, for the time of a study.
+fn devices(folder: &Path) -> PathBuf {
+    folder.join(".fleet-devices")
+}
+
+/// The drives of a folder of traces, or of one trace with several devices, which are written into a hidden folder of
+/// `output` as traces of their own. The guide of `freewheel fleet` says how servers and bays follow from names.
 pub fn fleet_members(
     path: &Path,
     options: &OpenOptions,
     drive: &str,
-    spool: &Path,
+    output: &Path,
     report: impl FnMut(&TraceReader),
 ) -> Result<Vec<FleetMember>, Error> {
-    Ok(members(path, options, drive, spool, report)?)
+    Ok(members(path, options, drive, &devices(output), report)?)
 }
 
-/// Studies every drive on one of `threads` threads, and writes a row for each to `output`, a Parquet file. A study
-/// that was killed goes on where it was. `progress` is told done and total.
+/// Studies every drive, and writes table, document, page, and the reports of drives that are worth a look. A study
+/// that was killed goes on where it was: its rows are in the journal until everything is written.
 pub fn fleet(
     fleet: &Fleet,
-    output: Option<&Path>,
-    threads: usize,
-    progress: FleetProgressSink<'_>,
-) -> Result<FleetDone, Error> {
-    Ok(fleet.run(output, threads, progress)?)
+    output: &FleetOutput,
+    progress: FleetProgress<'_>,
+) -> Result<FleetReport, Error> {
+    let FleetOutput { folder, hot_share, reports, threads } = output;
+    let wrong = |error: io::Error| TableError::of(folder, &error);
+    fs::create_dir_all(folder).map_err(wrong)?;
+    let show = |done, total| progress("drives", done, total);
+    let rows = fleet.run(Some(&output.table()), *threads, &show)?;
+    let mut report = FleetReport::new(fleet.done(&rows)?, fleet.options.clone(), *hot_share);
+    let show = |done, total| progress("reports", done, total);
+    write_reports(&mut report, fleet, folder, *reports, &show)?;
+    keep(&folder.join("fleet.json"), &report.json()).map_err(wrong)?;
+    keep(&output.page(), &report.html()).map_err(wrong)?;
+    fleet.finish(rows)?;
+    remove_devices(fleet, folder).map_err(wrong)?;
+    Ok(report)
 }
 
 /// Studies the `most` drives that are worth a look once more, with everything, and writes the report of each into
-/// `drives` of `folder`. The fleet's page then refers to them. `progress` is told done and total.
-pub fn write_reports(
+/// `drives` of `folder`. The fleet's page then refers to them.
+fn write_reports(
     report: &mut FleetReport,
     fleet: &Fleet,
     folder: &Path,
     most: usize,
-    progress: FleetProgressSink<'_>,
-) -> Result<(), Error> {
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<(), TableError> {
     let found = report.worth_a_look(most);
     let wrong = |error: io::Error| TableError::of(folder, &error);
     for (done, &at) in found.iter().enumerate() {
         let goes_on = || progress(done as u64, found.len() as u64);
         goes_on();
-        let member = &fleet.members[report.rows[at].number];
+        let number = report.rows[at].number;
+        let member = &fleet.members[number];
         let own = fleet.options.study(member);
         let policies = StudyOptions::new(own.trace.clone(), &own.drive).policies;
         let options = StudyOptions { policies, gaps: true, changes: true, checks: true, ..own };
-        let page = study(&options, None, &|_| goes_on())?.html();
+        // Its row stands; the page leads to no report of it.
+        let Ok(page) = study(&options, None, &|_| goes_on()) else { continue };
         let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
         let name: String = member.name.chars().map(plain).collect();
-        let path = format!("drives/{name}.html");
+        // Other letters of two names may be all that tells them apart.
+        let path = format!("drives/{:04}-{name}.html", number + 1);
         fs::create_dir_all(folder.join("drives")).map_err(wrong)?;
-        let mut file = PendingFile::create(&folder.join(&path)).map_err(wrong)?;
-        file.write_all(page.as_bytes()).and_then(|()| file.keep()).map_err(wrong)?;
+        keep(&folder.join(&path), &page.html()).map_err(wrong)?;
         report.reports.insert(at, path);
     }
     Ok(())
+}
+
+/// Writes a file, which appears when it is whole.
+fn keep(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = PendingFile::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.keep()
+}
+
+/// Removes the traces of devices that were written for this study.
+fn remove_devices(fleet: &Fleet, folder: &Path) -> io::Result<()> {
+    if fleet.source.is_none() {
+        return Ok(());
+    }
+    for member in &fleet.members {
+        fs::remove_file(&member.trace)?;
+    }
+    fs::remove_dir(devices(folder))
 }

@@ -165,6 +165,7 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
             "leave completions=True out, or run one of the drives alone: overrides={\"array.layout\": \
              \"striped\", \"array.drives\": 1}"
         }
+        ErrorKind::OtherJournal => "remove the journal to begin anew, or choose another output",
         ErrorKind::DiskSim { .. } => {
             "give DiskSim's parameter files of a disk, with those that they name in the same folder; \
              `freewheel drive import` says more"

@@ -1,14 +1,11 @@
 //! Fleets of drives.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
-use freewheel::files::PendingFile;
 use freewheel::fleets::{
-    self, Fleet, FleetChunk, FleetDone, FleetOptions, FleetRows, HOT_SHARE, Place, Places, REPORTS,
+    self, Fleet, FleetChunk, FleetOptions, FleetOutput, FleetRows, Place, Places, REPORTS,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,7 +14,7 @@ use crate::drive;
 use crate::fault::Fault;
 use crate::job;
 use crate::report::{Parts, Report};
-use crate::studies::{self, Replay};
+use crate::studies::Replay;
 use crate::sweeps::frame;
 use crate::trace::{self, Source};
 use crate::values::{argument, path_text, word};
@@ -26,13 +23,6 @@ use crate::values::{argument, path_text, word};
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct FleetReport {
     report: Arc<fleets::FleetReport>,
-}
-
-/// What the result of a fleet needs besides its rows.
-struct Wanted {
-    folder: Option<PathBuf>,
-    hot: f64,
-    reports: usize,
 }
 
 /// Studies many drives, each with its own trace, on all cores or where `executor` runs them.
@@ -63,57 +53,84 @@ pub fn fleet(
     executor: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<FleetReport>> {
-    let (hot, reports) = (hot.unwrap_or(HOT_SHARE), reports.unwrap_or(REPORTS));
-    if !(0.0..=1.0).contains(&hot) {
-        return Err(argument(format!("hot={hot}: 0 to 1 are allowed"), "write hot=0.5").raise(py));
-    }
+    let folder = match output {
+        Some(folder) => folder,
+        None => scratch(py, "fleet")?,
+    };
+    let usual = FleetOutput::new(&folder);
+    let output = FleetOutput {
+        hot_share: hot.unwrap_or(usual.hot_share),
+        reports: reports.unwrap_or(usual.reports),
+        threads: jobs.unwrap_or(usual.threads),
+        ..usual
+    };
+    check(&output)?;
     let replay = Replay { mode: replay, fit, coarse_times, device: None };
-    let goal = word("goal", goal)?;
+    let options = FleetOptions {
+        replay: Default::default(),
+        gaps,
+        changes,
+        checks,
+        goal: word("goal", goal)?,
+        seed,
+    };
     let of = Traces::of(traces, &replay)?;
     let drive = drive.map_or(Ok(freewheel::drives::DEFAULT_DRIVE.to_owned()), drive::reference)?;
     let places = places.map(self::places).transpose()?;
-    let spool = match &output {
-        Some(folder) => folder.join("devices"),
-        None => PathBuf::from(path_text(
-            &py.import("freewheel._scratch")?.call_method1("file", ("devices",))?,
-        )?),
-    };
-    let source = of.source.clone();
-    let all = job::run(py, progress, move |watch| {
-        let options = FleetOptions { replay: of.replay, gaps, changes, checks, goal, seed };
+    let fleet = Arc::new(members(py, &of, drive, places, options, &folder, progress)?);
+    let mut resumed = None;
+    if let Some(executor) = executor {
+        std::fs::create_dir_all(&folder)?;
+        let plan = Py::new(py, FleetPlan::of(Arc::clone(&fleet), output.table()))?;
+        resumed = Some(fleet.members.len() - plan.get().pending(py)?.len());
+        let module = py.import("freewheel._distribute")?;
+        module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress))?;
+        plan.get().close();
+    }
+    let report = result(py, fleet, output, resumed, progress);
+    drop(of);
+    report
+}
+
+/// A path in the folder of this process.
+fn scratch(py: Python<'_>, name: &str) -> PyResult<PathBuf> {
+    let path = py.import("freewheel._scratch")?.call_method1("file", (name,))?;
+    Ok(PathBuf::from(path_text(&path)?))
+}
+
+/// Err for a share or a number of threads that is none.
+fn check(output: &FleetOutput) -> PyResult<()> {
+    let FleetOutput { hot_share, threads, .. } = *output;
+    if !(0.0..=1.0).contains(&hot_share) {
+        let says = format!("hot={hot_share}: 0 to 1 are allowed");
+        return Err(argument(says, "write hot=0.5").raise_here());
+    }
+    if threads == 0 {
+        return Err(argument("jobs=0: one is the least".into(), "leave it out").raise_here());
+    }
+    Ok(())
+}
+
+/// The drives, and how each is studied.
+fn members(
+    py: Python<'_>,
+    of: &Traces,
+    drive: String,
+    places: Option<Places>,
+    options: FleetOptions,
+    folder: &Path,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Fleet> {
+    let (path, open, folder) = (of.path.clone(), of.open, folder.to_owned());
+    let options = FleetOptions { replay: of.replay.clone(), ..options };
+    job::run(py, progress, move |watch| {
         let report = |reader: &freewheel::TraceReader| trace::report(reader, watch);
-        let mut members = fleets::fleet_members(&of.path, &of.open, &drive, &spool, report)?;
+        let mut members = fleets::fleet_members(&path, &open, &drive, &folder, report)?;
         if let Some(places) = places {
             places.apply(&mut members)?;
         }
-        Ok(Fleet::new(&of.path, members, options))
-    })?;
-    let folder = output.as_ref();
-    folder.map_or(Ok(()), std::fs::create_dir_all)?;
-    let plan = FleetPlan {
-        fleet: Arc::new(all),
-        table: folder.map(|folder| folder.join("fleet.parquet")),
-        rows: Mutex::new(None),
-    };
-    let fleet = Arc::clone(&plan.fleet);
-    let done = match executor {
-        Some(executor) => {
-            let plan = Py::new(py, plan)?;
-            let module = py.import("freewheel._distribute")?;
-            module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress))?;
-            plan.get().done(py)?
-        }
-        None => job::run(py, progress, move |watch| {
-            let cores = || thread::available_parallelism().map_or(1, NonZero::get);
-            let show = |done, total| watch.report(done, total);
-            let FleetPlan { fleet, table, .. } = plan;
-            Ok(fleets::fleet(&fleet, table.as_deref(), jobs.unwrap_or_else(cores), &show)?)
-        })?,
-    };
-    let wanted = Wanted { folder: output, hot, reports };
-    let report = result(py, fleet, done, wanted, progress);
-    drop(source);
-    report
+        Ok(Fleet::new(&path, members, options))
+    })
 }
 
 /// Where the traces of a fleet are.
@@ -122,7 +139,7 @@ struct Traces {
     open: freewheel::traces::OpenOptions,
     replay: freewheel::experiments::TraceWorkload,
     /// Keeps the file of a table.
-    source: Option<Arc<Source>>,
+    _source: Option<Arc<Source>>,
 }
 
 impl Traces {
@@ -134,14 +151,14 @@ impl Traces {
                 path,
                 open: Default::default(),
                 replay: replay.of_any()?,
-                source: None,
+                _source: None,
             });
         }
         let source = trace::source(traces)?;
         let replay = replay.of(&source)?;
         let replay = freewheel::experiments::TraceWorkload { file: PathBuf::new(), ..replay };
         let (path, open) = (source.path.clone(), source.open_options());
-        Ok(Self { path, open, replay, source: Some(source) })
+        Ok(Self { path, open, replay, _source: Some(source) })
     }
 }
 
@@ -163,47 +180,31 @@ fn places(given: &Bound<'_, PyAny>) -> PyResult<Places> {
     Ok(Places { origin: "places".to_owned(), by_name: found })
 }
 
-/// The result, with reports of single drives in its folder.
+/// The result, in its folder. `resumed` are the drives that were known before another process studied some.
 fn result(
     py: Python<'_>,
     fleet: Arc<Fleet>,
-    done: FleetDone,
-    wanted: Wanted,
+    output: FleetOutput,
+    resumed: Option<usize>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<FleetReport>> {
     let (report, frame) = job::run(py, progress, move |watch| {
-        let Wanted { folder, hot, reports } = wanted;
-        let mut report = fleets::FleetReport::new(done, fleet.options.clone(), hot);
-        if let Some(folder) = folder {
-            let show = |done, total| watch.report(done, total);
-            fleets::write_reports(&mut report, &fleet, &folder, reports, &show)?;
-            let json = studies::json(&report.json())?;
-            for (name, text) in [("fleet.html", report.html()), ("fleet.json", json)] {
-                write(&folder.join(name), &text)?;
-            }
-        }
+        let show = |_: &str, done, total| watch.report(done, total);
+        let mut report = fleets::fleet(&fleet, &output, &show)?;
+        report.resumed = resumed.unwrap_or(report.resumed);
         let frame = frame(report.columns())?;
         Ok((report, frame))
     })?;
     let report = Arc::new(report);
     let [of_json, of_html, of_text] = [(), (), ()].map(|()| Arc::clone(&report));
     let parts = Parts {
-        json: Box::new(move || studies::json(&of_json.json())),
+        json: Box::new(move || Ok(of_json.json())),
         html: Some(Box::new(move || Ok(of_html.html()))),
         text: Box::new(move || Ok(of_text.text())),
         frame: Some(frame),
     };
     let class = PyClassInitializer::from(Report::new(parts));
     Py::new(py, class.add_subclass(FleetReport { report }))
-}
-
-fn write(path: &std::path::Path, text: &str) -> Result<(), Fault> {
-    let write = || -> std::io::Result<()> {
-        let mut file = PendingFile::create(path)?;
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
-        file.keep()
-    };
-    write().map_err(|error| Fault::File(format!("{}: {error}", path.display())))
 }
 
 #[pymethods]
@@ -232,32 +233,35 @@ impl FleetReport {
 #[pyclass(frozen, module = "freewheel._freewheel")]
 pub struct FleetPlan {
     fleet: Arc<Fleet>,
-    table: Option<PathBuf>,
+    table: PathBuf,
     rows: Mutex<Option<FleetRows>>,
 }
 
 impl FleetPlan {
+    fn of(fleet: Arc<Fleet>, table: PathBuf) -> Self {
+        Self { fleet, table, rows: Mutex::new(None) }
+    }
+
     /// The rows, with the journal opened when they are first asked for.
     fn with_rows<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Option<FleetRows>) -> Result<T, Fault> + Send,
+        work: impl FnOnce(&mut FleetRows) -> Result<T, Fault> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| {
             let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-            if rows.is_none() {
-                *rows = Some(self.fleet.open(self.table.as_deref())?);
-            }
-            work(&mut rows)
+            let rows = match &mut *rows {
+                Some(rows) => rows,
+                none => none.insert(self.fleet.open(Some(&self.table))?),
+            };
+            work(rows)
         });
         done.map_err(|fault| fault.raise(py))
     }
 
-    fn done(&self, py: Python<'_>) -> PyResult<FleetDone> {
-        let done = self.with_rows(py, |rows| {
-            Ok(rows.take().map(|rows| self.fleet.finish(rows)).transpose()?)
-        })?;
-        done.ok_or_else(|| Fault::Other("this fleet has ended".into()).raise(py))
+    /// Leaves the journal to others.
+    fn close(&self) {
+        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -267,7 +271,7 @@ impl FleetPlan {
     #[new]
     fn new(py: Python<'_>, fleet: &str, table: PathBuf) -> PyResult<Self> {
         let fleet = serde_json::from_str(fleet).map_err(|error| Fault::json(error).raise(py))?;
-        Ok(Self { fleet: Arc::new(fleet), table: Some(table), rows: Mutex::new(None) })
+        Ok(Self::of(Arc::new(fleet), table))
     }
 
     /// Name of the function that runs a chunk.
@@ -284,7 +288,7 @@ impl FleetPlan {
     /// Numbers of the drives that have not been studied.
     fn pending(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         let total = self.fleet.members.len();
-        self.with_rows(py, |rows| Ok(rows.as_ref().map_or(Vec::new(), |rows| rows.pending(total))))
+        self.with_rows(py, |rows| Ok(rows.pending(total)))
     }
 
     /// The drives with these numbers, for `run_fleet_chunk` in another process.
@@ -296,7 +300,7 @@ impl FleetPlan {
 
     /// Keeps the rows that `run_fleet_chunk` gave.
     fn keep(&self, py: Python<'_>, lines: &str) -> PyResult<()> {
-        self.with_rows(py, |rows| Ok(rows.as_mut().map_or(Ok(()), |rows| rows.keep(lines))?))
+        self.with_rows(py, |rows| Ok(rows.keep(lines)?))
     }
 }
 

@@ -142,9 +142,11 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; backgroun
   padding: 10px; border-radius: 6px; }
 .fleet .server { display: flex; gap: 3px; align-items: center; margin: 0 0 3px; width: max-content; }
 .fleet .name { width: 90px; font-size: 12px; color: var(--faint); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.cell { display: inline-block; width: 18px; height: 18px; border-radius: 3px; border: 1px solid var(--line);
+.cell { display: inline-block; width: 18px; height: 18px; font-size: 9px; line-height: 17px; text-align: center;
+  color: var(--ink); text-decoration: none; border-radius: 3px; border: 1px solid var(--line);
   background: color-mix(in srgb, var(--accent) var(--share, 0%), var(--paper)); }
-.cell.overloaded { background: var(--bad); }
+.cell.overloaded { background: var(--bad); } .cell.overloaded, .cell.dark { color: var(--paper); }
+dd { overflow-wrap: anywhere; }
 .cell.none { background: repeating-linear-gradient(45deg, var(--line) 0 3px, var(--paper) 3px 6px); }
 .legend .cell { margin-bottom: -4px; }
 .fleet + ul.legend { margin: 8px 0 0; }

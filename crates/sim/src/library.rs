@@ -127,7 +127,7 @@ pub fn from_folder(name_or_path: &str, folder: &Path) -> String {
 }
 
 /// The path of a drive file; None of a shipped drive.
-pub(crate) fn file(name_or_path: &str) -> Option<PathBuf> {
+pub fn file(name_or_path: &str) -> Option<PathBuf> {
     shipped(name_or_path).is_none().then(|| PathBuf::from(name_or_path))
 }
 

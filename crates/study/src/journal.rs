@@ -63,6 +63,10 @@ impl<R: JournalRow> Rows<R> {
         let wrong = |error: io::Error| TableError::of(&path, &error);
         let options = OpenOptions::new().read(true).append(true).create(true).clone();
         let mut file = options.open(&path).map_err(wrong)?;
+        // The lock goes with the file, also of a process that is killed.
+        if file.try_lock().is_err() {
+            return Err(TableError::Busy { file: path.display().to_string() });
+        }
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(wrong)?;
         let text = String::from_utf8_lossy(&text);

@@ -7,6 +7,7 @@ mod cache_curves;
 pub mod changes;
 mod drive_fit;
 pub mod figure;
+mod file_hash;
 pub mod fit;
 pub mod fleet;
 mod free_work;

@@ -25,6 +25,12 @@ pub enum TableError {
         /// The journal.
         file: String,
     },
+    /// Another process fills the journal.
+    #[error("{file}: another call is filling it")]
+    Busy {
+        /// The journal.
+        file: String,
+    },
     /// A file could not be read or written.
     #[error("{file}: {reason}")]
     File {

@@ -1,16 +1,13 @@
 //! `freewheel fleet`: a study of many drives.
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use clap::Args;
 use freewheel::Error;
 use freewheel::ErrorKind;
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::fleets::{
-    Fleet, FleetOptions, FleetReport, HOT_SHARE, Places, REPORTS, fleet, fleet_members,
-    write_reports,
+    Fleet, FleetOptions, FleetOutput, HOT_SHARE, Places, REPORTS, fleet, fleet_members,
 };
 use serde_json::json;
 
@@ -95,65 +92,62 @@ fn share(text: &str) -> Result<f64, String> {
     })
 }
 
-/// The folder of a fleet's results, as far as it is known.
-struct Folder {
-    page: PathBuf,
-    json: PathBuf,
-    table: PathBuf,
-    /// Devices of a file with several, for the time of the study.
-    spool: PathBuf,
-}
-
-impl Folder {
-    fn new(folder: &Path) -> Self {
-        let [page, json, table, spool] =
-            ["fleet.html", "fleet.json", "fleet.parquet", "devices"].map(|name| folder.join(name));
-        Self { page, json, table, spool }
-    }
-}
-
 impl FleetArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_utf_8(&self.traces)?;
         let default = || default_folder(&self.traces, std::slice::from_ref(&self.drive));
         let folder = self.out.clone().unwrap_or_else(default);
         file::ensure_writable_folder(&folder)?;
-        let files = Folder::new(&folder);
+        let usual = FleetOutput::new(&folder);
+        let threads = self.jobs.map_or(usual.threads, usize::from);
+        let output = FleetOutput { hot_share: self.hot, reports: self.reports, threads, ..usual };
+        if folder.is_dir() {
+            file::ensure_new(&output.table())?;
+        }
         let bars = Bars::default();
-        let all = self.fleet(&files, &bars)?;
-        std::fs::create_dir_all(&folder).map_err(Failure::failed)?;
-        let cores = || thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = self.jobs.map_or_else(cores, usize::from);
-        if let Some(address) = &self.dask {
-            dask::fill(address, json!({ "fleet": &all, "table": &files.table }), &bars, "drives")?;
-        }
-        let show = |done, total| bars.set("drives", done, total);
-        let done = fleet(&all, Some(&files.table), threads, &show).map_err(explained)?;
-        bars.finish("drives");
-        let mut report = FleetReport::new(done, all.options.clone(), self.hot);
-        let show = |done, total| bars.set("reports", done, total);
-        write_reports(&mut report, &all, &folder, self.reports, &show)?;
+        let all = self.fleet(&folder, &bars)?;
+        let resumed = self.resumed(&all, &output, &bars)?;
+        let show = |part: &'static str, done, total| bars.set(part, done, total);
+        let mut report = fleet(&all, &output, &show).map_err(explained)?;
         drop(bars);
-        if all.file.is_some() {
-            std::fs::remove_dir_all(&files.spool).map_err(Failure::failed)?;
-        }
-        let (json, page) = (output::json(&report.json())?, report.html());
-        file::write_together(&[(&files.page, &page), (&files.json, &json)])?;
+        report.resumed = resumed.unwrap_or(report.resumed);
         match self.json {
-            true => output::print(&json),
-            false => output::print(&format!("{}report: {}\n", report.text(), files.page.display())),
+            true => output::print(&report.json())?,
+            false => {
+                output::print(&format!("{}report: {}\n", report.text(), output.page().display()))?;
+            }
         }
+        let is_known = report.rows.iter().any(|row| row.numbers.is_some());
+        let nothing = || Failure::failed("no drive could be studied: each row says why");
+        if is_known { Ok(()) } else { Err(nothing()) }
+    }
+
+    /// Studies the drives on a cluster, if one is given, into the journal; how many were known before.
+    fn resumed(
+        &self,
+        all: &Fleet,
+        output: &FleetOutput,
+        bars: &Bars,
+    ) -> Result<Option<usize>, Failure> {
+        let Some(address) = &self.dask else { return Ok(None) };
+        std::fs::create_dir_all(&output.folder).map_err(Failure::failed)?;
+        let known = all.open(Some(&output.table())).map_err(|error| explained(error.into()))?.len();
+        let job = json!({ "fleet": all, "table": output.table() });
+        dask::fill(address, job, bars, "drives")?;
+        Ok(Some(known))
     }
 
     /// The drives, and how each is studied.
-    fn fleet(&self, files: &Folder, bars: &Bars) -> Result<Fleet, Failure> {
+    fn fleet(&self, folder: &Path, bars: &Bars) -> Result<Fleet, Failure> {
         let (replay, read) = (self.replay.workload(PathBuf::new()), self.replay.read.options());
         let reading = |reader: &freewheel::TraceReader| {
             crate::reading::report(reader, bars, READING);
         };
-        let mut members = fleet_members(&self.traces, &read, &self.drive, &files.spool, reading)?;
+        let mut members = fleet_members(&self.traces, &read, &self.drive, folder, reading)?;
         bars.finish(READING);
         if let Some(list) = &self.list {
+            // It may lie beside the traces.
+            members.retain(|member| member.trace != *list);
             Places::read(list)
                 .and_then(|places| places.apply(&mut members))
                 .map_err(Error::from)?;

@@ -73,17 +73,21 @@ impl SweepArgs {
         let sweep = Sweep::new(keys.clone(), |of| SimConfig::load(&self.config, &self.all(of)));
         let sweep = sweep.map_err(|error| self.explain(error.into()))?;
         let bars = Bars::default();
+        let mut resumed = None;
         if let Some(address) = &self.dask {
             let (config, output) = (&self.config, &self.output);
             let (over, overrides, seed) = (&self.over, &self.overrides, self.seed);
             let job = json!({ "config": config, "over": over, "overrides": overrides, "seed": seed, "output": output });
+            let known = sweep.open(Some(output)).map_err(|error| self.explain(error.into()))?.len();
             dask::fill(address, job, &bars, "sweep")?;
+            resumed = Some(known);
         }
         let threads = self.jobs.map(usize::from);
         let show = |done, total| bars.set("sweep", done, total);
         let done = freewheel::sweeps::sweep(&sweep, Some(&self.output), threads, &show);
         drop(bars);
-        let done = done.map_err(|error| self.explain(error))?;
+        let mut done = done.map_err(|error| self.explain(error))?;
+        done.resumed = resumed.unwrap_or(done.resumed);
         if self.json {
             let (configurations, resumed) = (done.rows.len(), done.resumed);
             let document = Document { file: &self.output, configurations, resumed };

@@ -262,9 +262,9 @@ fn a_drive_has_further_exports_whose_commands_have_marks() {
         ("scrub=limit:2", "the drive has 1 descriptors of reads"),
         ("high-priority", "give NAME=high-priority"),
     ] {
-        refused(&["emulate", file, "--socket", socket_text, "--marked", mark], 1, &[says]);
+        refused(&[file, "--socket", socket_text, "--marked", mark], 1, &[says]);
     }
-    let plain = ["emulate", "exos-x24-24tb", "--socket", socket_text];
+    let plain = ["exos-x24-24tb", "--socket", socket_text];
     let says = ["give `electronics.queue.high_priority_first`"];
     refused(&[&plain[..], &["--marked", "db=high-priority"]].concat(), 1, &says);
 }

@@ -267,11 +267,12 @@ fn what_is_no_file_system_of_ours_is_refused_by_its_name() {
     let (world, _) = filled();
     let ran = world.verb("scan --allocated");
     assert!(ran.code == 1 && ran.stderr.contains("but something unknown"), "{}", ran.stderr);
-    let mut first = b"XFSB".to_vec();
+    let mut first = b"LUKS\xba\xbe".to_vec();
     first.resize(2048, 0);
     put(&world, 0, &first);
     let ran = world.verb("scan --allocated");
-    assert!(ran.code == 1 && ran.stderr.contains("but an XFS"), "{}", ran.stderr);
+    let says = "but an encrypted volume (LUKS)";
+    assert!(ran.code == 1 && ran.stderr.contains(says), "{}", ran.stderr);
 }
 
 #[test]

@@ -52,10 +52,45 @@ fn every_drive_has_a_row_and_what_is_no_trace_says_so() {
     assert!(page.contains("3 drives: 3 are hot"), "{}", &page[..400]);
     assert_eq!(fs::read_dir(out.join("drives")).unwrap().count(), 1);
     assert!(!out.join("fleet.parquet.journal").exists());
-    // The same once more, from a journal that knows one row of another fleet.
+    let page_name = fs::read_dir(out.join("drives")).unwrap().next().unwrap().unwrap().file_name();
+    assert!(page.contains(&format!("drives/{}", page_name.display())));
+    // What is there is not written over, and the journal of another fleet is not taken for this one's.
+    let ran = run(&words);
+    assert!(ran.code == 1 && ran.stderr.contains("fleet.parquet"), "{}", ran.stderr);
+    fs::remove_file(out.join("fleet.parquet")).unwrap();
     fs::write(out.join("fleet.parquet.journal"), "freewheel fleet of another kind\n").unwrap();
     let ran = run(&words);
     assert!(ran.code == 1 && ran.stderr.contains("choose another --out"), "{}", ran.stderr);
+}
+
+#[test]
+fn devices_of_a_file_are_a_fleet_and_no_folder_of_the_user_is_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, file) = (folder.path().join("out"), folder.path().join("two.csv"));
+    let own = out.join("devices/notes.txt");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "mine").unwrap();
+    // MSR Cambridge: time, host, disk, kind, offset, bytes, response.
+    let rows = (0..800_u64).map(|n| {
+        format!(
+            "{},usr,{},Read,{},4096,900\n",
+            128_166_372_003_061_629 + n * 90_000,
+            n % 2,
+            n * 8192
+        )
+    });
+    fs::write(&file, rows.collect::<String>()).unwrap();
+    let [file, out_text] = [&file, &out].map(|path| path.to_str().unwrap());
+    let words = ["fleet", file, "--drive", "atlas10k", "--wrap", "--out", out_text];
+    let done = document(&[&words[..], &["--no-changes", "--reports", "0", "--json"]].concat());
+    let rows = done["drives"].as_array().unwrap();
+    let requests: Vec<u64> = rows.iter().map(|row| row["requests"].as_u64().unwrap()).collect();
+    assert_eq!(requests, [400, 400]);
+    assert_eq!(fs::read_to_string(own).unwrap(), "mine");
+    let names = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["devices", "fleet.html", "fleet.json", "fleet.parquet"]);
 }
 
 #[test]
@@ -66,7 +101,8 @@ fn wrong_words_say_the_way_out() {
     fs::create_dir(&empty).unwrap();
     fs::write(&list, "trace,rack\n").unwrap();
     let traces = traces(folder.path()).to_str().unwrap().to_owned();
-    let cases: [(&[&str], u8, &str); 5] = [
+    let cases: [(&[&str], u8, &str); 6] = [
+        (&[&traces, "--drive", "atlas11k"], 1, "atlas11k"),
         (&[&empty], 1, "no trace is in this folder"),
         (&[&traces, "--list", &list], 1, "`rack` is not known"),
         (&[&traces, "--hot", "120%"], 2, "0 to 1 are allowed"),

@@ -72,16 +72,17 @@ impl FleetReport {
         page::html(self)
     }
 
-    /// The document: options, counts, and all rows.
-    pub fn json(&self) -> Value {
-        json!(Document {
+    /// The document: options, counts, and all rows, as JSON.
+    pub fn json(&self) -> String {
+        let document = json!(Document {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION"),
             options: &self.options,
             hot_share: self.hot_share,
             summary: self.summary(),
             drives: self.documents(),
-        })
+        });
+        format!("{document:#}\n")
     }
 
     /// The table: names of the columns with their values.

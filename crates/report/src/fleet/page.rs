@@ -5,7 +5,7 @@ use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use super::summary::{ChangeCount, Summary, is_hot, times_of_median};
-use super::text::{drives, part_name, sentences, title};
+use super::text::{drives, label, part_name, sentences, title};
 use super::{FleetReport, REPORTS};
 use crate::numbers::{TIME_MAX_S, about, percent, response, span};
 use crate::page::{self, NotedRow, fold, folds, noted_table, prose, section, table};
@@ -17,7 +17,12 @@ const ROW: usize = 24;
 pub(super) fn html(report: &FleetReport) -> String {
     let summary = report.summary();
     let lead = format!(
-        "Each drive was studied with its own trace. Seed {}, ranked by {}.",
+        "Each drive was studied with its own trace{}. Seed {}, ranked by {}.",
+        if report.options.changes {
+            "; responses are of its last 57 %, the rest fills caches"
+        } else {
+            ""
+        },
         report.options.seed,
         report.options.goal.quantity()
     );
@@ -67,6 +72,9 @@ fn map(report: &FleetReport) -> Markup {
     }
 }
 
+/// Share of the time from which a square is so dark that letters on it are light.
+const DARK: f64 = 0.6;
+
 type Cells<'a> = Vec<(usize, &'a FleetRow)>;
 
 /// Drives by server, in the order of the rows; without servers in rows of equal length.
@@ -93,7 +101,11 @@ fn cell(report: &FleetReport, at: usize, row: &FleetRow) -> Markup {
     let (class, style, words) = match &row.numbers {
         None => ("cell none", String::new(), row.fault.clone().unwrap_or_default()),
         Some(of) => {
-            let class = if of.is_overloaded { "cell overloaded" } else { "cell" };
+            let class = match of.utilisation {
+                _ if of.is_overloaded => "cell overloaded",
+                share if share > DARK => "cell dark",
+                _ => "cell",
+            };
             let words = format!(
                 "busy {}, mean {}, p99 {}",
                 percent(of.utilisation),
@@ -103,11 +115,13 @@ fn cell(report: &FleetReport, at: usize, row: &FleetRow) -> Markup {
             (class, shade(of.utilisation), words)
         }
     };
-    let title = format!("{}: {words}", row.member.name);
+    let title = format!("{} ({}): {words}", label(&row.member), row.member.name);
+    // A longer name of a bay has no room.
+    let bay = Some(&row.member.bay).filter(|bay| bay.chars().count() <= 2);
     html! {
         @match report.reports.get(&at) {
-            Some(path) => a class=(class) style=(style) title=(title) href=(path) {},
-            None => span class=(class) style=(style) title=(title) {},
+            Some(path) => a class=(class) style=(style) title=(title) href=(path) { @if let Some(bay) = bay { (bay) } },
+            None => span class=(class) style=(style) title=(title) { @if let Some(bay) = bay { (bay) } },
         }
     }
 }
@@ -156,7 +170,11 @@ const CLASSES: [(f64, &str); 5] = [
 const ENDLESS: &str = "longer than 5 years";
 
 fn scrubs(report: &FleetReport) -> Markup {
-    let all = || report.rows.iter().filter_map(|row| row.numbers.as_ref()?.idle_scrub);
+    let kept_up = || {
+        let all = report.rows.iter().filter_map(|row| row.numbers.as_ref());
+        all.filter(|of| !of.is_overloaded)
+    };
+    let all = || kept_up().filter_map(|of| of.idle_scrub);
     let total = all().count();
     if total == 0 {
         return html! { p { "No scrub was tried." } };
@@ -204,7 +222,7 @@ fn look(report: &FleetReport) -> Markup {
     if found.is_empty() {
         return html! { p { "No drive is hot, and no tail is far longer than those of the other drives of its model." } };
     }
-    let head = ["drive", "why", "busy", "mean", "p99", "best change", "mean with it"];
+    let head = ["drive", "why", "busy", "mean", "p99", "cheapest change that pays", "change"];
     html! {
         div.scroll.dense {
             table {
@@ -216,10 +234,10 @@ fn look(report: &FleetReport) -> Markup {
                             tr {
                                 td {
                                     @match report.reports.get(&at) {
-                                        Some(path) => a href=(path) { (row.member.name) },
-                                        None => (row.member.name),
+                                        Some(path) => a href=(path) { (label(&row.member)) },
+                                        None => (label(&row.member)),
                                     }
-                                    small { (row.member.drive) }
+                                    small { (row.member.name) ", " (row.member.drive) }
                                 }
                                 td.words { (why(report, row, of)) }
                                 @for cell in numbers(of) { td { (cell) } }
@@ -257,13 +275,13 @@ fn numbers(of: &FleetNumbers) -> [String; 5] {
 }
 
 fn failures(report: &FleetReport) -> Markup {
-    let failed = report
-        .rows
-        .iter()
-        .filter_map(|row| Some(vec![row.member.name.clone(), row.fault.clone()?]));
-    let rows: Vec<Vec<String>> = failed.collect();
+    let failed =
+        || report.rows.iter().filter_map(|row| Some((&row.member.name, row.fault.as_ref()?)));
+    let list = || {
+        html! { dl { @for (name, fault) in failed() { dt { (name) } dd { (fault) } } } }
+    };
     html! {
-        @if !rows.is_empty() { (section("Drives without a study", &table(&["drive", "why"], &rows))) }
+        @if failed().next().is_some() { (section("Drives without a study", &list())) }
     }
 }
 
@@ -284,10 +302,10 @@ fn all(report: &FleetReport) -> Markup {
         let of = row.numbers.as_ref()?;
         let scrub = of.idle_scrub.map_or(String::new(), |scrub| match scrub.seconds {
             Some(seconds) => about(seconds),
-            None => "no idle time".to_owned(),
+            None => "longer than 5 years".to_owned(),
         });
         let mut cells = vec![
-            row.member.name.clone(),
+            label(&row.member),
             row.member.drive.clone(),
             grouped(of.requests),
             span(of.span_ns as f64 / 1e9),

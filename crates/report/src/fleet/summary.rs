@@ -6,14 +6,18 @@ use freewheel_study::changes::Part;
 use freewheel_study::fleet::{FleetAdvice, FleetNumbers, FleetRow};
 use serde::Serialize;
 
-use crate::numbers::TIME_MAX_S;
-
 /// A 99th percentile this many times the median of the same drives is far above it.
 const FAR: f64 = 3.0;
 
 /// Spans that differ by more than this factor are told apart: a share of the time of ten minutes is no share of a
 /// week.
 const SPAN_FACTOR: u64 = 4;
+
+/// Fewer drives have no tenth of which a time is worth saying.
+const MANY: usize = 10;
+
+/// A recorded mean response is near a simulated one within this factor.
+const NEAR: f64 = 1.5;
 
 /// Counts over a fleet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,7 +32,11 @@ pub(super) struct Summary {
     pub hot: usize,
     /// Median of the share of time in which a drive works.
     pub utilisation_median: Option<f64>,
-    /// A scrub in idle time.
+    /// Drives whose traces have a recorded mean response.
+    pub recorded: usize,
+    /// Drives of these whose recorded mean is far from the simulated one.
+    pub unlike_recorded: usize,
+    /// A scrub in idle time, on drives that keep up with their load.
     pub idle_scrub: IdleScrubs,
     /// Changes, the one that pays on most drives first.
     pub changes: Vec<ChangeCount>,
@@ -90,11 +98,20 @@ impl Summary {
             overloaded: count(&|of| of.is_overloaded),
             hot: count(&|of| is_hot(of, hot_share)),
             utilisation_median: quantile(all.iter().map(|of| of.utilisation), 0.5),
+            recorded: count(&|of| of.recorded_response_ns_mean.is_some()),
+            unlike_recorded: count(&is_unlike_recorded),
             idle_scrub: idle_scrubs(&all),
             changes: changes(&all),
             spans: spans(&all),
         }
     }
+}
+
+fn is_unlike_recorded(of: &FleetNumbers) -> bool {
+    of.recorded_response_ns_mean.is_some_and(|recorded| {
+        let times = of.response_ns_mean / recorded;
+        !(1.0 / NEAR..=NEAR).contains(&times)
+    })
 }
 
 pub(super) fn is_hot(of: &FleetNumbers, hot_share: f64) -> bool {
@@ -110,20 +127,19 @@ pub(super) fn quantile(values: impl Iterator<Item = f64>, share: f64) -> Option<
 }
 
 fn idle_scrubs(all: &[&FleetNumbers]) -> IdleScrubs {
-    let tried: Vec<_> = all.iter().filter_map(|of| of.idle_scrub).collect();
-    let seconds = |of: &freewheel_study::fleet::FleetIdleScrub| {
-        of.seconds.filter(|seconds| *seconds <= TIME_MAX_S)
-    };
-    let ends: Vec<_> = tried.iter().filter(|of| seconds(of).is_some()).collect();
+    // An overload leaves no idle time that lasts.
+    let kept_up = all.iter().filter(|of| !of.is_overloaded);
+    let tried: Vec<_> = kept_up.filter_map(|of| of.idle_scrub).collect();
+    let ends: Vec<_> = tried.iter().filter(|of| of.seconds.is_some()).collect();
     let unnoticed: Vec<f64> =
-        ends.iter().filter(|of| !of.is_noticed).filter_map(|of| seconds(of)).collect();
+        ends.iter().filter(|of| !of.is_noticed).filter_map(|of| of.seconds).collect();
     IdleScrubs {
         tried: tried.len(),
         unnoticed: unnoticed.len(),
         noticed: ends.iter().filter(|of| of.is_noticed).count(),
         endless: tried.len() - ends.len(),
         seconds_median: quantile(unnoticed.iter().copied(), 0.5),
-        seconds_p90: quantile(unnoticed.iter().copied(), 0.9),
+        seconds_p90: quantile(unnoticed.iter().copied(), 0.9).filter(|_| unnoticed.len() >= MANY),
     }
 }
 
@@ -272,8 +288,10 @@ pub(super) mod tests {
         assert_eq!((studied, failed, overloaded, hot), (5, 1, 1, 2));
         assert_eq!(summary.utilisation_median, Some(0.2));
         let scrub = &summary.idle_scrub;
-        assert_eq!((scrub.tried, scrub.unnoticed, scrub.noticed), (5, 4, 1));
-        assert_eq!(scrub.seconds_median, Some(3.0 * 86_400.0));
+        // Not on the overloaded one.
+        assert_eq!((scrub.tried, scrub.unnoticed, scrub.noticed), (4, 3, 1));
+        assert_eq!((scrub.seconds_median, scrub.seconds_p90), (Some(3.0 * 86_400.0), None));
+        assert_eq!((summary.recorded, summary.unlike_recorded), (0, 0));
         let [change] = &summary.changes[..] else { panic!("{summary:?}") };
         assert_eq!(
             (change.drives, change.of_title, &*change.title),

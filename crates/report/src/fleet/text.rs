@@ -1,6 +1,7 @@
 //! A fleet in words: the same sentences in a terminal and at the head of the page.
 
 use freewheel_study::changes::Part;
+use freewheel_study::fleet::FleetMember;
 use freewheel_units::grouped;
 
 use super::summary::{ChangeCount, IdleScrubs, SpanGroup, Summary, is_hot};
@@ -17,12 +18,27 @@ pub(super) fn text(report: &FleetReport) -> String {
         0 => String::new(),
         resumed => format!("{} drives were studied by an earlier call.\n", grouped(resumed as u64)),
     };
-    format!("{}\n\n{}{resumed}", lines.join("\n"), look_table(report).text(2))
+    let looks = look_table(report);
+    let looks = if looks.rows.is_empty() { String::new() } else { format!("\n{}", looks.text(2)) };
+    format!("{}\n{}{looks}{resumed}", lines.join("\n"), faults(report))
+}
+
+/// Faults in the text.
+const FAULTS: usize = 3;
+
+/// The first drives without a study, and why.
+fn faults(report: &FleetReport) -> String {
+    let all = report.rows.iter().filter_map(|row| Some((&row.member.name, row.fault.as_ref()?)));
+    let lines = all.take(FAULTS).map(|(name, fault)| format!("  {name}: {fault}\n"));
+    lines.collect()
 }
 
 /// The answer in one line.
 pub(super) fn title(summary: &Summary) -> String {
-    let studied = drives(summary.studied);
+    let studied = match summary.failed {
+        0 => drives(summary.studied),
+        failed => format!("{} of {}", summary.studied, drives(summary.studied + failed)),
+    };
     let hot = match summary.hot {
         0 => "none is hot".to_owned(),
         1 => "1 is hot".to_owned(),
@@ -40,6 +56,7 @@ pub(super) fn title(summary: &Summary) -> String {
 pub(super) fn sentences(report: &FleetReport, summary: &Summary) -> Vec<String> {
     let all = [
         failed(summary),
+        recorded(summary),
         spans(&summary.spans),
         hot(report, summary),
         scrub(&summary.idle_scrub),
@@ -47,6 +64,14 @@ pub(super) fn sentences(report: &FleetReport, summary: &Summary) -> Vec<String> 
         second_look(report),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// A drive by its place, or by its name where that is not known.
+pub(super) fn label(member: &FleetMember) -> String {
+    match member.server.is_empty() {
+        true => member.name.clone(),
+        false => format!("{} / {}", member.server, member.bay),
+    }
 }
 
 pub(super) fn drives(count: usize) -> String {
@@ -57,8 +82,19 @@ pub(super) fn drives(count: usize) -> String {
 }
 
 fn failed(summary: &Summary) -> Option<String> {
-    let says = "could not be studied: the table below says why";
-    (summary.failed > 0).then(|| format!("{} {says}.", drives(summary.failed)))
+    (summary.failed > 0).then(|| format!("{} could not be studied.", drives(summary.failed)))
+}
+
+/// None where drives answer about as recorded, as far as that is known.
+fn recorded(summary: &Summary) -> Option<String> {
+    let unlike = summary.unlike_recorded;
+    (unlike > 0).then(|| {
+        format!(
+            "{} of {} with recorded responses answered otherwise than the drive named here: their means are not within half as much again. Name the right drives with `--drive` or `--list`.",
+            grouped(unlike as u64),
+            drives(summary.recorded)
+        )
+    })
 }
 
 /// None where all traces are about as long.
@@ -90,19 +126,21 @@ fn scrub(of: &IdleScrubs) -> Option<String> {
     if of.tried == 0 {
         return None;
     }
-    let times = of.seconds_median.zip(of.seconds_p90).map_or(String::new(), |(median, p90)| {
-        format!(" and takes {} in the median; a tenth takes {} or more", about(median), about(p90))
-    });
+    let median =
+        of.seconds_median.map(|median| format!(" and takes {} in the median", about(median)));
+    let tenth = of.seconds_p90.map(|p90| format!("; on a tenth of them {} or more", about(p90)));
     let mut text = format!(
-        "A scrub in idle time is not noticed on {} of {}{times}.",
+        "A scrub in idle time is not noticed on {} of {} that keep up{}{}.",
         grouped(of.unnoticed as u64),
-        drives(of.tried)
+        drives(of.tried),
+        median.unwrap_or_default(),
+        tenth.unwrap_or_default()
     );
     if of.noticed > 0 {
-        text += &format!(" On {} requests notice it.", grouped(of.noticed as u64));
+        text += &format!(" On {} requests notice it.", drives(of.noticed));
     }
     if of.endless > 0 {
-        text += &format!(" On {} it takes longer than 5 years.", grouped(of.endless as u64));
+        text += &format!(" On {} it takes longer than 5 years.", drives(of.endless));
     }
     Some(text)
 }
@@ -147,7 +185,7 @@ fn look_table(report: &FleetReport) -> Rows {
             _ => "long tail",
         };
         Some([
-            row.member.name.clone(),
+            label(&row.member),
             why.to_owned(),
             percent(of.utilisation),
             response(of.response_ns_mean),

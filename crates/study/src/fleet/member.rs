@@ -41,6 +41,12 @@ pub enum NotAFleet {
         /// The folder.
         folder: String,
     },
+    /// The name of a trace is no text.
+    #[error("{file}: the name is not UTF-8, and results could not name it")]
+    NotUtf8 {
+        /// The trace.
+        file: String,
+    },
     /// The file with several devices cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -75,6 +81,9 @@ impl NotAFleet {
 /// Endings of files that are no traces, and lie beside them.
 const OTHER_ENDINGS: [&str; 6] = ["html", "json", "md", "toml", "pdf", "journal"];
 
+/// The table of an earlier call, where it was written into the folder of the traces.
+const TABLE: &str = "fleet.parquet";
+
 /// The drives of a folder of traces, or of one trace with several devices. `spool` is where the devices of such
 /// a trace are written as traces of their own; `report` receives its reader now and then.
 ///
@@ -89,10 +98,19 @@ pub fn members(
 ) -> Result<Vec<FleetMember>, NotAFleet> {
     let mut traces: Vec<(String, PathBuf)> = Vec::new();
     if path.is_dir() {
+        // Results that lie among the traces are none.
+        let out = spool.parent().filter(|out| *out != path && out.starts_with(path));
         for trace in files(path)? {
+            if out.is_some_and(|out| trace.starts_with(out)) {
+                continue;
+            }
             let inside = trace.strip_prefix(path).unwrap_or(&trace);
+            if trace.to_str().is_none() {
+                return Err(NotAFleet::NotUtf8 { file: trace.display().to_string() });
+            }
             traces.push((without_endings(inside), trace));
         }
+        name_apart(path, &mut traces);
     } else {
         traces = of_devices(path, options, spool, report)?;
     }
@@ -104,6 +122,19 @@ pub fn members(
         FleetMember { trace, server, bay, drive: drive.to_owned(), name }
     };
     Ok(traces.into_iter().map(member).collect())
+}
+
+/// Gives traces that would have one name the whole name of their file.
+fn name_apart(folder: &Path, traces: &mut [(String, PathBuf)]) {
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for (name, _) in traces.iter() {
+        *times.entry(name.clone()).or_default() += 1;
+    }
+    for (name, path) in traces {
+        if times[name] > 1 {
+            *name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
+        }
+    }
 }
 
 /// A trace for each device of the trace at `path`; the trace itself where it has one.
@@ -132,7 +163,11 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, NotAFleet> {
         let path = entry.map_err(|error| NotAFleet::folder(folder, error))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        if name.starts_with('.') || OTHER_ENDINGS.contains(&&*ending) {
+        if name.starts_with('.')
+            || name.starts_with("README")
+            || OTHER_ENDINGS.contains(&&*ending)
+            || name == TABLE
+        {
             continue;
         }
         if path.is_dir() {
@@ -145,25 +180,37 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, NotAFleet> {
     Ok(found)
 }
 
-/// A path without the endings of its file, as `web1/3` of `web1/3.csv.zst`.
+/// A path without the endings of formats and compressors, as `web1/3` of `web1/3.csv.zst`.
 fn without_endings(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    // Of a name with other points only what belongs to a format or a compressor goes.
     let mut name = &*file;
-    for _ in 0..2 {
-        match name.rsplit_once('.') {
-            Some((before, ending)) if !before.is_empty() && is_ending(ending) => name = before,
-            _ => break,
+    while let Some((before, ending)) = name.rsplit_once('.') {
+        if before.is_empty() || !ENDINGS.contains(&&*ending.to_lowercase()) {
+            break;
         }
+        name = before;
     }
     path.with_file_name(name).display().to_string()
 }
 
-fn is_ending(text: &str) -> bool {
-    (2..=16).contains(&text.len())
-        && text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text.chars().all(char::is_alphanumeric)
-}
+/// Endings that say how a trace is written, and nothing of the drive.
+const ENDINGS: [&str; 15] = [
+    "gz",
+    "zst",
+    "csv",
+    "parquet",
+    "txt",
+    "trace",
+    "bin",
+    "srt",
+    "lis",
+    "log",
+    "json",
+    "vscsi",
+    "iolog",
+    "blktrace",
+    "oraclegeneral",
+];
 
 /// Server and bay of a name.
 fn place(name: &str) -> (String, String) {
@@ -266,6 +313,7 @@ mod tests {
         assert_eq!(name("web1/3.csv.zst"), "web1/3");
         assert_eq!(name("hm_0.oracleGeneral.bin"), "hm_0");
         assert_eq!(name("db.2024"), "db.2024");
+        assert_eq!(name("db.host1.csv"), "db.host1");
         let (of_folder, of_name) = (member("web1/3"), member("usr_0"));
         assert_eq!([&of_folder.server, &of_folder.bay], ["web1", "3"]);
         assert_eq!([&of_name.server, &of_name.bay], ["usr", "0"]);
@@ -276,13 +324,13 @@ mod tests {
     fn folders_are_searched_and_files_beside_traces_are_none() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
-        for name in ["b/2.csv", "a-1.csv", "report.html", ".hidden.csv"] {
+        for name in ["b/2.csv", "a-1.csv", "report.html", ".hidden.csv", "c.csv", "c.csv.gz"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
         let none = OpenOptions::default();
         let found = members(folder.path(), &none, "tr96", Path::new("unused"), |_| {}).unwrap();
         let names: Vec<&str> = found.iter().map(|member| &*member.name).collect();
-        assert_eq!(names, ["a-1", "b/2"]);
+        assert_eq!(names, ["a-1", "b/2", "c.csv", "c.csv.gz"]);
         let empty = tempfile::tempdir().unwrap();
         let none = members(empty.path(), &none, "tr96", Path::new("unused"), |_| {});
         assert!(matches!(none, Err(NotAFleet::Empty { .. })));

@@ -6,6 +6,7 @@ use super::member::FleetMember;
 use crate::changes::{Changes, Goal, NOTICEABLE, Part, Tried};
 use crate::journal::JournalRow;
 use crate::runs::Study;
+use crate::scrub::IdleScrub;
 
 /// A drive of the fleet with what its study says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,7 +81,7 @@ pub struct PartAdvice {
 pub struct FleetIdleScrub {
     /// Pause after which it begins.
     pub pause_ns: u64,
-    /// Time of the whole drive; None where no idle time is left.
+    /// Time of the whole drive; None where it would take longer than 5 years.
     pub seconds: Option<f64>,
     /// True if requests notice it after every pause that was tried.
     pub is_noticed: bool,
@@ -150,15 +151,7 @@ impl FleetNumbers {
                 first.map(|tried| advice(tried, changes.goal))
             }),
             parts,
-            idle_scrub: study.idle_scrub.as_ref().and_then(|idle| idle.best()).map(|best| {
-                FleetIdleScrub {
-                    pause_ns: best.pause_ns,
-                    seconds: best.seconds,
-                    is_noticed: best.is_noticed(),
-                    mean: best.mean,
-                    reads_p99: best.reads_p99,
-                }
-            }),
+            idle_scrub: study.idle_scrub.as_ref().and_then(idle_scrub),
             gap_scrub: study.scrub.as_ref().map(|scrub| FleetGapScrub {
                 seconds: scrub.seconds(),
                 read_share: scrub.read_share(),
@@ -167,10 +160,29 @@ impl FleetNumbers {
     }
 }
 
-/// True if a change helps under both replays, and its tail does not pay for that.
+/// Time after which a scrub is of no use: a drive is replaced before.
+const SCRUB_SECONDS_MAX: f64 = 5.0 * 365.25 * 86_400.0;
+
+/// None where no pause was tried.
+fn idle_scrub(idle: &IdleScrub) -> Option<FleetIdleScrub> {
+    let fit = idle.fit(SCRUB_SECONDS_MAX);
+    let tried = fit.or(idle.pauses.last())?;
+    Some(FleetIdleScrub {
+        pause_ns: tried.pause_ns,
+        seconds: fit.and_then(|fit| fit.seconds),
+        is_noticed: tried.is_noticed(),
+        mean: tried.mean,
+        reads_p99: tried.reads_p99,
+    })
+}
+
+/// True if a change helps under both replays, its tail does not pay for that, and it turns in no circumstance in
+/// which it was tried again.
 fn helps(tried: &Tried, goal: Goal) -> bool {
     let mut effects = std::iter::once(&tried.effect).chain(&tried.other_replay);
-    tried.surest(goal) <= -NOTICEABLE && effects.all(|effect| !effect.is_paid_by_tail(goal))
+    let is_paid = effects.any(|effect| effect.is_paid_by_tail(goal));
+    let turns = tried.turning_variants(goal).next().is_some();
+    tried.surest(goal) <= -NOTICEABLE && !is_paid && !turns
 }
 
 fn parts(changes: &Changes) -> Vec<PartAdvice> {

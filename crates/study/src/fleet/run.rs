@@ -1,11 +1,13 @@
 //! The study of every drive of a fleet.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::config::{ConfigError, TraceWorkload};
+use freewheel_sim::library;
 use rayon::ThreadPoolBuilder;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -14,6 +16,7 @@ use twox_hash::XxHash3_128;
 use super::member::FleetMember;
 use super::row::{FleetRow, PARTS};
 use crate::changes::Goal;
+use crate::file_hash::FileHashes;
 use crate::journal::{self, Rows};
 use crate::options::StudyOptions;
 use crate::runs::study;
@@ -64,6 +67,15 @@ pub enum FleetError {
         /// Reason that the system gives.
         reason: String,
     },
+    /// A drive of the fleet does not exist, or cannot be built.
+    #[error(transparent)]
+    Drive(#[from] ConfigError),
+    /// A file here is not the one that the study was begun with.
+    #[error("{file} on this worker is not the file that the study of the fleet was begun with")]
+    OtherFile {
+        /// The file.
+        file: String,
+    },
     /// A process elsewhere has another version of the program.
     #[error("this worker has Freewheel {own}, and the study of the fleet was begun by {wanted}")]
     OtherVersion {
@@ -83,8 +95,8 @@ pub type FleetRows = Rows<FleetRow>;
 /// Drives with their traces, and how each is studied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fleet {
-    /// The file whose devices they are; None of a folder of traces.
-    pub file: Option<PathBuf>,
+    /// The file whose devices they are, and how it was read; None of a folder of traces.
+    pub source: Option<(PathBuf, TraceWorkload)>,
     /// The drives.
     pub members: Vec<FleetMember>,
     /// Options of each study.
@@ -121,22 +133,31 @@ impl Fleet {
     pub fn new(path: &Path, members: Vec<FleetMember>, options: FleetOptions) -> Self {
         let is_whole = |member: &FleetMember| member.trace.starts_with(path);
         if members.iter().all(is_whole) {
-            return Self { file: None, members, options };
+            return Self { source: None, members, options };
         }
         // Devices were written as traces of our own, whatever the file was.
+        let read = options.replay.clone();
         let TraceWorkload { replay, fit, coarse_times, .. } = options.replay;
         let replay = TraceWorkload { replay, fit, coarse_times, ..TraceWorkload::default() };
-        Self { file: Some(path.to_owned()), members, options: FleetOptions { replay, ..options } }
+        let source = Some((path.to_owned(), read));
+        Self { source, members, options: FleetOptions { replay, ..options } }
     }
 
-    /// Studies the drives on `threads` threads, each drive on one, and writes their rows to `output`. Rows that
-    /// its journal has are taken from there.
+    /// Err for a drive that does not exist, before any trace is read.
+    pub fn check(&self) -> Result<(), FleetError> {
+        let drives: BTreeSet<&str> = self.members.iter().map(|member| &*member.drive).collect();
+        let build = |name: &str| library::drive(name).map(drop).map_err(ConfigError::from);
+        drives.into_iter().try_for_each(|name| Ok(build(name)?))
+    }
+
+    /// Studies the drives on `threads` threads, each drive on one. `output` is the table that the rows are for: those
+    /// that its journal has are taken from there, and each new one is kept there.
     pub fn run(
         &self,
         output: Option<&Path>,
         threads: usize,
         progress: FleetProgressSink<'_>,
-    ) -> Result<FleetDone, FleetError> {
+    ) -> Result<FleetRows, FleetError> {
         let rows = self.open(output)?;
         let pending = rows.pending(self.members.len());
         let (rows, next) = (Mutex::new(rows), AtomicUsize::new(0));
@@ -161,19 +182,30 @@ impl Fleet {
             });
             ended.collect::<Result<(), FleetError>>()
         })?;
-        self.finish(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The rows of this fleet that `output` has already, and place for those that come from wherever drives are
-    /// studied.
+    /// The rows of this fleet that are known already, and place for those that come from wherever drives are studied.
+    ///
+    /// Errors: a drive does not exist, or the journal is of another fleet.
     pub fn open(&self, output: Option<&Path>) -> Result<FleetRows, FleetError> {
-        Ok(Rows::open(output, self.identity())?)
+        self.check()?;
+        let identity = output.map_or(Ok(0), |_| self.identity())?;
+        Ok(Rows::open(output, identity)?)
+    }
+
+    /// The studies out of the rows.
+    ///
+    /// Errors: rows are missing.
+    pub fn done(&self, rows: &FleetRows) -> Result<FleetDone, FleetError> {
+        let whole = rows.whole(self.members.len())?;
+        Ok(FleetDone { rows: whole.into_iter().cloned().collect(), resumed: rows.resumed() })
     }
 
     /// Writes the table of all rows, which is whole only now, and removes the journal.
     ///
     /// Errors: rows are missing, or the table cannot be written.
-    pub fn finish(&self, rows: FleetRows) -> Result<FleetDone, FleetError> {
+    pub fn finish(&self, rows: FleetRows) -> Result<(), FleetError> {
         let whole = rows.whole(self.members.len())?;
         if let Some(output) = rows.output() {
             // Raised when a column changes its meaning or goes; a column that is added does not raise it.
@@ -183,35 +215,49 @@ impl Fleet {
             ];
             table::write(output, &columns(whole.iter().copied()), metadata)?;
         }
-        let resumed = rows.resumed();
-        Ok(FleetDone { rows: rows.end()?, resumed })
+        rows.end()?;
+        Ok(())
     }
 
     /// The drives with these numbers, for another process. Relative paths count from `folder`.
     pub fn chunk(&self, numbers: &[usize], folder: &Path) -> FleetChunk {
-        let members = numbers.iter().map(|&number| {
+        let mut hashes = FileHashes::default();
+        let (mut files, mut members) = (BTreeMap::new(), Vec::new());
+        for &number in numbers {
             let member = &self.members[number];
-            let trace: PathBuf = folder.join(&member.trace);
-            let drive = freewheel_sim::library::from_folder(&member.drive, folder);
-            (number, FleetMember { trace, drive, ..member.clone() })
-        });
-        let (members, options) = (members.collect(), self.options.clone());
-        FleetChunk { version: VERSION.to_owned(), members, options }
+            let trace = folder.join(&member.trace);
+            let drive = library::from_folder(&member.drive, folder);
+            // A trace that cannot be read here is none elsewhere either, and its row says so.
+            for file in [Some(trace.clone()), library::file(&drive)].into_iter().flatten() {
+                if let Ok((hash, _)) = hashes.hash(&file) {
+                    files.insert(file, hash);
+                }
+            }
+            members.push((number, FleetMember { trace, drive, ..member.clone() }));
+        }
+        let options = self.options.clone();
+        FleetChunk { version: VERSION.to_owned(), files, members, options }
     }
 
-    /// What the rows depend on: version, drives, options, and the traces' lengths and times.
-    fn identity(&self) -> u128 {
+    /// Everything that the rows depend on: version, drives, options, the content of drive files, and the traces'
+    /// lengths and times.
+    fn identity(&self) -> Result<u128, FleetError> {
         let stamp = |trace: &PathBuf| {
             let metadata = std::fs::metadata(trace).ok()?;
             Some((metadata.len(), metadata.modified().ok()?))
         };
         // Devices of a file are written anew by each call, so their times say nothing.
-        let stamps: Vec<_> = match &self.file {
-            Some(file) => vec![stamp(file)],
+        let stamps: Vec<_> = match &self.source {
+            Some((file, _)) => vec![stamp(file)],
             None => self.members.iter().map(|member| stamp(&member.trace)).collect(),
         };
-        let all = format!("{VERSION} {:?} {:?} {stamps:?}", self.members, self.options);
-        XxHash3_128::oneshot(all.as_bytes())
+        let mut hashes = FileHashes::default();
+        let drives: BTreeSet<PathBuf> =
+            self.members.iter().filter_map(|member| library::file(&member.drive)).collect();
+        let drives = drives.iter().map(|file| Ok(hashes.hash(file)?.0));
+        let drives = drives.collect::<Result<Vec<String>, TableError>>()?;
+        let all = format!("{VERSION} {self:?} {stamps:?} {drives:?}");
+        Ok(XxHash3_128::oneshot(all.as_bytes()))
     }
 }
 
@@ -219,6 +265,8 @@ impl Fleet {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FleetChunk {
     version: String,
+    /// Hashes of the files' content.
+    files: BTreeMap<PathBuf, String>,
     members: Vec<(usize, FleetMember)>,
     options: FleetOptions,
 }
@@ -226,11 +274,17 @@ pub struct FleetChunk {
 impl FleetChunk {
     /// Studies the drives one after the other, and gives their rows as a text for [`FleetRows`].
     ///
-    /// Errors: another version of the program began the study.
+    /// Errors: another version of the program began the study, or a file is not the same here.
     pub fn run(&self, progress: FleetProgressSink<'_>) -> Result<String, FleetError> {
         if self.version != VERSION {
             let (own, wanted) = (VERSION.to_owned(), self.version.clone());
             return Err(FleetError::OtherVersion { own, wanted });
+        }
+        let mut hashes = FileHashes::default();
+        for (file, hash) in &self.files {
+            if hashes.hash(file)?.0 != *hash {
+                return Err(FleetError::OtherFile { file: file.display().to_string() });
+            }
         }
         let alone = OneThread::new()?;
         let (mut lines, total) = (String::new(), self.members.len() as u64);
@@ -285,6 +339,7 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         Column::OptionalText(numbers().map(|numbers| numbers.and_then(of)).collect())
     };
     let fault = rows.clone().map(|row| row.fault.clone()).collect();
+    let reads = |of: &super::FleetNumbers| of.read_share > 0.0;
     let overloaded = numbers().map(|numbers| numbers.map(|of| of.is_overloaded));
     let of_drive = vec![
         ("name", texts(|row| row.member.name.clone())),
@@ -299,7 +354,7 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         ("is_overloaded", Column::OptionalFlag(overloaded.collect())),
         ("response_ns_mean", real(&|of| Some(of.response_ns_mean))),
         ("response_ns_p99", whole(&|of| Some(of.response_ns_p99))),
-        ("read_response_ns_p99", whole(&|of| Some(of.read_response_ns_p99))),
+        ("read_response_ns_p99", whole(&|of| reads(of).then_some(of.read_response_ns_p99))),
         ("recorded_response_ns_mean", real(&|of| of.recorded_response_ns_mean)),
         ("outstanding_max", whole(&|of| Some(of.outstanding_max))),
         ("advice", text(&|of| Some(of.advice.as_ref()?.title.clone()))),
@@ -353,7 +408,6 @@ mod tests {
                 fit: freewheel_sim::source::Fit::Wrap,
                 ..TraceWorkload::default()
             },
-            changes: false,
             ..FleetOptions::default()
         };
         Fleet::new(folder, members, options)
@@ -367,23 +421,30 @@ mod tests {
         let mut files = Vec::new();
         for threads in [1, 3] {
             let output = outputs.path().join(format!("{threads}.parquet"));
-            let done = fleet.run(Some(&output), threads, &|_, _| {}).unwrap();
+            let rows = fleet.run(Some(&output), threads, &|_, _| {}).unwrap();
+            let done = fleet.done(&rows).unwrap();
             assert_eq!(done.resumed, 0);
             let faults: Vec<bool> = done.rows.iter().map(|row| row.fault.is_some()).collect();
             assert_eq!(faults, [false, false, true]);
+            let tried = done.rows.iter().filter_map(|row| row.numbers.as_ref());
+            assert!(tried.clone().all(|of| of.idle_scrub.is_some()));
+            assert!(tried.clone().any(|of| of.advice.is_some() && !of.parts.is_empty()));
+            assert!(!output.exists(), "the table is the last thing to appear");
+            fleet.finish(rows).unwrap();
             files.push(std::fs::read(output).unwrap());
         }
         // Killed with one row, and gone on elsewhere.
         let output = outputs.path().join("resumed.parquet");
-        let whole = fleet.run(None, 2, &|_, _| {}).unwrap();
+        let whole = fleet.done(&fleet.run(None, 2, &|_, _| {}).unwrap()).unwrap();
         let mut rows = fleet.open(Some(&output)).unwrap();
         rows.keep_row(whole.rows[1].clone()).unwrap();
         drop(rows);
         let mut rows = fleet.open(Some(&output)).unwrap();
         let chunk = fleet.chunk(&rows.pending(3), Path::new("/"));
         rows.keep(&chunk.run(&|_, _| {}).unwrap()).unwrap();
-        let done = fleet.finish(rows).unwrap();
+        let done = fleet.done(&rows).unwrap();
         assert_eq!((done.resumed, &done.rows), (1, &whole.rows));
+        fleet.finish(rows).unwrap();
         files.push(std::fs::read(output).unwrap());
         assert!(files.iter().all(|file| *file == files[0]));
         for (row, member) in whole.rows.iter().zip(&fleet.members).take(2) {
@@ -392,5 +453,25 @@ mod tests {
         }
         let other = FleetChunk { version: "0.0.1".into(), ..chunk };
         assert!(matches!(other.run(&|_, _| {}), Err(FleetError::OtherVersion { .. })));
+    }
+
+    #[test]
+    fn what_differs_elsewhere_or_since_then_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut fleet = fleet(folder.path());
+        let outputs = tempfile::tempdir().unwrap();
+        let drive = outputs.path().join("mine.toml");
+        let text = library::text("atlas10k").unwrap();
+        std::fs::write(&drive, &*text).unwrap();
+        fleet.members[0].drive = drive.display().to_string();
+        let output = outputs.path().join("fleet.parquet");
+        drop(fleet.open(Some(&output)).unwrap());
+        let chunk = fleet.chunk(&[0], Path::new("/"));
+        std::fs::write(&drive, format!("{text}\n# changed\n")).unwrap();
+        assert!(matches!(chunk.run(&|_, _| {}), Err(FleetError::OtherFile { .. })));
+        let other = fleet.open(Some(&output)).err().unwrap();
+        assert!(matches!(other, FleetError::Table(TableError::OtherJournal { .. })), "{other}");
+        fleet.members[0].drive = "atlas11k".into();
+        assert!(matches!(fleet.open(None), Err(FleetError::Drive(_))));
     }
 }

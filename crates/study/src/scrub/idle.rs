@@ -67,6 +67,15 @@ impl PauseBeforeScrub {
 }
 
 impl IdleScrub {
+    /// The shortest pause whose scrub no request notices and that ends within `seconds_max`; of others the longest
+    /// that does. None where none does.
+    pub fn fit(&self, seconds_max: f64) -> Option<&PauseBeforeScrub> {
+        let ends =
+            |pause: &&PauseBeforeScrub| pause.seconds.is_some_and(|time| time <= seconds_max);
+        let mut fits = self.pauses.iter().filter(ends);
+        fits.clone().find(|pause| !pause.is_noticed()).or(fits.next_back())
+    }
+
     /// The shortest pause whose scrub no request notices; the longest where requests notice each.
     pub fn best(&self) -> Option<&PauseBeforeScrub> {
         self.pauses.iter().find(|pause| !pause.is_noticed()).or(self.pauses.last())
@@ -170,7 +179,8 @@ fn until_unnoticed(
     for pause in &PAUSES {
         let tried = run(pause)?;
         pauses.push(tried);
-        if !tried.is_noticed() {
+        // Behind a longer pause still less is read.
+        if !tried.is_noticed() || tried.seconds.is_none() {
             break;
         }
     }

@@ -12,10 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SweepError;
 use super::loads::SweepLoads;
-use super::run::{Sweep, SweepProgressSink, run_each};
+use super::run::{Sweep, SweepProgressSink, VERSION, run_each};
 use crate::journal;
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Configurations for another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +36,7 @@ impl Sweep {
             config.start_paths_at(folder);
             for file in config.files() {
                 if let Entry::Vacant(place) = files.entry(file) {
-                    let hash = hash_text(&self.loads, place.key())?;
+                    let hash = self.loads.hash(place.key())?;
                     place.insert(hash);
                 }
             }
@@ -63,7 +61,7 @@ impl SweepChunk {
             return Err(SweepError::OtherVersion { own, wanted });
         }
         for (file, hash) in &self.files {
-            if hash_text(loads, file)? != *hash {
+            if loads.hash(file)? != *hash {
                 return Err(SweepError::OtherFile { file: file.display().to_string() });
             }
         }
@@ -81,10 +79,6 @@ impl SweepChunk {
         })?;
         Ok(lines)
     }
-}
-
-fn hash_text(loads: &SweepLoads, file: &Path) -> Result<String, SweepError> {
-    Ok(format!("{:032x}", loads.hash(file)?))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Runs of all configurations, and what came out of them.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
@@ -15,6 +16,8 @@ use super::loads::SweepLoads;
 use super::rows::SweepRow;
 use crate::journal::Rows;
 use crate::table::{self, Column};
+
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Most configurations: a day at ten a second.
 const CONFIGURATIONS_MAX: u128 = 1_000_000;
@@ -108,7 +111,9 @@ impl Sweep {
 
     /// The rows of this sweep that `output` has already, and place for those that come from wherever they are run.
     pub fn open(&self, output: Option<&Path>) -> Result<SweepRows, SweepError> {
-        Ok(Rows::open(output, self.identity())?)
+        // Nothing is hashed where no journal could be another's.
+        let identity = output.map_or(Ok(0), |_| self.identity())?;
+        Ok(Rows::open(output, identity)?)
     }
 
     /// Writes the table of all rows, which is whole only now, and removes the journal.
@@ -164,17 +169,19 @@ impl Sweep {
         Ok(vec![
             // Raised when a column changes its meaning or goes; a column that is added does not raise it.
             ("freewheel.sweep.schema_version", "1".to_owned()),
-            ("freewheel.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("freewheel.version", VERSION.to_owned()),
             ("freewheel.sweep.over", over.collect()),
             ("freewheel.sweep.first_config", first),
         ])
     }
 
-    /// What the rows depend on: version, configurations, traces.
-    fn identity(&self) -> u128 {
-        let traces = self.loads.traces();
-        let all = (env!("CARGO_PKG_VERSION"), &self.keys, &self.configs, traces);
-        XxHash3_128::oneshot(format!("{all:?}").as_bytes())
+    /// Everything that the rows depend on: version, configurations, and the content of all files.
+    fn identity(&self) -> Result<u128, SweepError> {
+        let files: BTreeSet<PathBuf> = self.configs.iter().flat_map(SimConfig::files).collect();
+        let hashes = files.iter().map(|file| self.loads.hash(file));
+        let hashes = hashes.collect::<Result<Vec<String>, _>>()?;
+        let all = (VERSION, &self.keys, &self.configs, hashes);
+        Ok(XxHash3_128::oneshot(format!("{all:?}").as_bytes()))
     }
 }
 
@@ -263,6 +270,23 @@ mod tests {
         files.push(std::fs::read(&output).unwrap());
         assert!(files.iter().all(|file| *file == files[0]));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no journal is left");
+    }
+
+    #[test]
+    fn rows_of_another_drive_file_are_not_taken_for_these() {
+        let folder = tempfile::tempdir().unwrap();
+        let (drive, output) = (folder.path().join("mine.toml"), folder.path().join("s.parquet"));
+        let text = freewheel_sim::library::text("atlas10k").unwrap();
+        std::fs::write(&drive, &*text).unwrap();
+        let sweep = || {
+            let key = format!("drive={}", drive.display()).parse().unwrap();
+            Sweep::new(vec![key], |of| SimConfig::parse(EXPERIMENT, "test", of)).unwrap()
+        };
+        drop(sweep().open(Some(&output)).unwrap());
+        assert!(sweep().open(Some(&output)).unwrap().is_empty());
+        std::fs::write(&drive, format!("{text}\n# changed\n")).unwrap();
+        let other = sweep().open(Some(&output)).err().unwrap();
+        assert!(other.to_string().contains("belongs to another"), "{other}");
     }
 
     #[test]
