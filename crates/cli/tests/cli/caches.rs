@@ -180,6 +180,6 @@ fn whole_objects_are_counted_without_times_or_a_drive() {
     }
     let text = stdout(&args);
     assert!(text.contains("5 uses of 3 objects") && text.contains("60.00"), "{text}");
-    refused(1, &[&file, "--by-object", "--policy", "arc"], &["arc is not defined", "sieve"]);
+    refused(2, &[&file, "--by-object", "--policy", "arc"], &["arc is not defined", "sieve"]);
     refused(2, &[&file, "--by-object", "--sample", "1%"], &["--sample"]);
 }
