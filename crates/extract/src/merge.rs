@@ -78,6 +78,9 @@ impl TrackMap {
     }
 }
 
+/// A skew of a zone, in turns.
+type SkewOf = fn(&SurfaceZone) -> f64;
+
 fn holes(layout: &SurfaceLayout) -> Vec<HolePlace> {
     let of_zone = |(index, zone): (usize, &SurfaceZone)| -> Vec<HolePlace> {
         let pieces = 0..zone.pieces.len();
@@ -165,7 +168,7 @@ fn rows(samples: &[TrackMap], layouts: &[SurfaceLayout]) -> Vec<MergedValue> {
                 all.join(" ")
             }))
         }));
-        let skews: [(&str, fn(&SurfaceZone) -> f64); 3] = [
+        let skews: [(&str, SkewOf); 3] = [
             ("track skew", |zone| zone.track_skew),
             ("cylinder skew", |zone| zone.cylinder_skew),
             ("band skew", |zone| zone.band_skew),

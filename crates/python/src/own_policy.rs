@@ -77,14 +77,16 @@ impl Request {
     }
 }
 
+/// Positioning time and seek time of a request.
+type Times = dyn Fn(&Waiting) -> [u64; 2] + Send + Sync;
+
 /// State at a decision.
 #[pyclass(frozen, module = "freewheel")]
 pub struct Moment {
     now: SimTime,
     cylinder: u32,
     head: u32,
-    /// Positioning time and seek time of a request.
-    times_ns: Box<dyn Fn(&Waiting) -> [u64; 2] + Send + Sync>,
+    times_ns: Box<Times>,
 }
 
 impl Moment {

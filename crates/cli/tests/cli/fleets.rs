@@ -49,7 +49,7 @@ fn every_drive_has_a_row_and_what_is_no_trace_says_so() {
     assert!(drives[0]["utilisation"].as_f64().unwrap() > 0.0 && drives[0]["fault"].is_null());
     assert_eq!(done["summary"]["studied"], 3);
     let page = fs::read_to_string(out.join("fleet.html")).unwrap();
-    assert!(page.contains("3 drives: 3 are hot"), "{}", &page[..400]);
+    assert!(page.contains("3 of 4 drives: 3 are hot"), "{}", &page[..400]);
     assert_eq!(fs::read_dir(out.join("drives")).unwrap().count(), 1);
     assert!(!out.join("fleet.parquet.journal").exists());
     let page_name = fs::read_dir(out.join("drives")).unwrap().next().unwrap().unwrap().file_name();

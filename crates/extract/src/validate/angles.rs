@@ -135,7 +135,7 @@ impl Halves {
         let leg = |(from, to): (&Visit, &Visit)| {
             let turns = to.end.saturating_since(from.end).ns() as f64 / period_ns;
             let left = turns - (to.end_turns - from.end_turns);
-            (turns <= LONGEST_TURNS).then(|| Leg { from: *from, to: *to, left })
+            (turns <= LONGEST_TURNS).then_some(Leg { from: *from, to: *to, left })
         };
         let at = |lag| visits.iter().zip(visits.iter().skip(lag));
         (1..=LAGS).flat_map(|lag| at(lag).filter_map(leg)).collect()

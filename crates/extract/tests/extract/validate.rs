@@ -165,13 +165,10 @@ fn read_at_random(spec: &DriveSpec) -> String {
 fn a_fit_finds_the_angles_of_zones_and_their_skews() {
     let (spec, _) = library::drive("cheetah9lp").unwrap();
     let mut hidden = spec.clone();
-    for (index, zone) in (0..).zip(&mut hidden.zones) {
-        let further = |turn: Turn, by: u64| {
-            let (over, under) = turn.ratio();
-            let scaled = (over * 1_000_003 / under + by) % 1_000_003;
-            Turn::from_ratio(scaled, 1_000_003).unwrap()
-        };
-        zone.first_block = further(zone.first_block, index * 123_457);
+    for (index, zone) in (0_u64..).zip(&mut hidden.zones) {
+        let (over, under) = zone.first_block.ratio();
+        let further = (over * 1_000_003 / under + index * 123_457) % 1_000_003;
+        zone.first_block = Turn::from_ratio(further, 1_000_003).unwrap();
         let sectors = u64::from(zone.blocks_per_track);
         if index % 3 == 1 {
             let (over, under) = zone.cylinder_skew.ratio();

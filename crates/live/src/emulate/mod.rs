@@ -430,7 +430,7 @@ impl Emulation {
     fn submit_marked(
         &self,
         command: Command,
-        data: &mut Vec<u8>,
+        data: &mut [u8],
         responder: Responder,
         mark: CommandMark,
     ) {

@@ -42,7 +42,7 @@ fn fewest(capacity: usize, held: &[u64], uses: &[u64]) -> usize {
         return with(held);
     }
     let without = |victim: &u64| held.iter().copied().filter(|key| key != victim).collect();
-    held.iter().map(|victim| with(&Vec::<u64>::as_slice(&without(victim)))).min().unwrap()
+    held.iter().map(|victim| with(Vec::<u64>::as_slice(&without(victim)))).min().unwrap()
 }
 
 proptest! {
