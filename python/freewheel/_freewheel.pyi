@@ -677,11 +677,17 @@ def plan_placement(
     """
 
 def extract(
-    target: AnyDrive, *, name: str = "extracted", seed: int = 1, progress: Progress = None
+    target: AnyDrive,
+    *,
+    name: str = "extracted",
+    seed: int = 1,
+    surfaces: bool = False,
+    progress: Progress = None,
 ) -> Extraction:
     """Finds the parameters of a drive by timing reads of it.
 
-    The target is a `Drive` or `"emulated:NAME"` in virtual time, or the path of a block device.
+    The target is a `Drive` or `"emulated:NAME"` in virtual time, or the path of a block device. `surfaces` goes
+    track by track where tracks make no zones of heads or bands.
     """
 
 def validate(

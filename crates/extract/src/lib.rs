@@ -257,6 +257,8 @@ pub struct ExtractOptions {
     /// True if writes are timed. Each writes what was read from its block before: no other host may write
     /// to the drive meanwhile, and a block that is being written when the power fails is lost.
     pub writes: bool,
+    /// True to go track by track where tracks make no zones of heads or bands, as surfaces differ: hours more.
+    pub surfaces: bool,
 }
 
 /// Confidence of a value.
@@ -437,7 +439,7 @@ fn extract_blocks(
         true => writes::reach_the_media(&mut host, &mut clock)?,
         false => 0.0,
     };
-    let (zones, layout) = tracks(&mut host, &mut clock)?;
+    let (zones, layout) = tracks(&mut host, &mut clock, options.surfaces)?;
     host.begin("bus", 1);
     let bus = bus::measure(&mut host, &mut clock, &zones, buffer)?;
     let mut timer = Timer::of_reads(&mut host, &mut clock, &zones);
@@ -490,10 +492,11 @@ fn extract_blocks(
 fn tracks(
     host: &mut Host<'_>,
     clock: &mut Clock,
+    may_differ: bool,
 ) -> Result<(Vec<ZoneMap>, Option<SurfaceLayout>), ExtractError> {
     let zones = survey(host, clock).and_then(|zones| heads::regroup(host, clock, zones));
     let error = match zones {
-        Err(error) if error.is_of_another_layout() => error,
+        Err(error) if may_differ && error.is_of_another_layout() => error,
         zones => return Ok((zones?, None)),
     };
     let stretches = track_map::stretches(host, clock)?;

@@ -29,7 +29,7 @@ pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 /// use freewheel::serving::Claim;
 ///
 /// let mut drive = RealDrive::open("/dev/sdx".as_ref(), Claim::Read, |_| {})?;
-/// let options = ExtractOptions { name: "my-drive".into(), seed: 1, writes: false };
+/// let options = ExtractOptions { name: "my-drive".into(), seed: 1, writes: false, surfaces: false };
 /// let found = extract(&mut drive, &options, Journal::default(), &|_| {})?;
 /// println!("{} commands, {} surfaces", found.commands, found.spec.surfaces);
 /// # Ok::<(), freewheel::Error>(())

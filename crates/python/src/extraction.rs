@@ -71,16 +71,17 @@ impl Target {
 /// Finds the parameters of a drive by timing reads of it. It is a `Drive` or `"emulated:NAME"` in virtual time, or
 /// the path of a block device.
 #[pyfunction]
-#[pyo3(signature = (target, *, name="extracted", seed=1, progress=None))]
+#[pyo3(signature = (target, *, name="extracted", seed=1, surfaces=false, progress=None))]
 pub fn extract(
     py: Python<'_>,
     target: &Bound<'_, PyAny>,
     name: &str,
     seed: u64,
+    surfaces: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<Extraction>> {
     let target = Target::of(target)?;
-    let options = ExtractOptions { name: name.to_owned(), seed, writes: false };
+    let options = ExtractOptions { name: name.to_owned(), seed, writes: false, surfaces };
     let found = Arc::new(job::run(py, progress, move |watch| {
         let mut drive = target.open(seed)?;
         let journal = Journal::default();

@@ -86,6 +86,9 @@ pub struct ExtractArgs {
     /// lost. The drive's write cache must be off (hdparm -W0)
     #[arg(long)]
     write: bool,
+    /// Go track by track where tracks make no zones of heads or bands, as surfaces differ: hours more
+    #[arg(long)]
+    surfaces: bool,
     /// With --write: a device that the system or another program has in use, as one that is mounted. Both
     /// write to it, and a block that the other writes between the read and the write of it is lost.
     /// Without it such a device is refused
@@ -210,7 +213,8 @@ impl ExtractArgs {
     }
 
     fn options(&self) -> ExtractOptions {
-        ExtractOptions { name: self.drive_name(), seed: self.seed, writes: self.write }
+        let (seed, writes, surfaces) = (self.seed, self.write, self.surfaces);
+        ExtractOptions { name: self.drive_name(), seed, writes, surfaces }
     }
 
     fn emulated<T>(

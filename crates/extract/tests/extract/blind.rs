@@ -166,7 +166,7 @@ fn writes_that_a_cache_answers_are_refused_with_the_way_out() {
     let mut hidden = hidden_writes("atlas10k", 22);
     hidden.behaviour.write_cache = Some(WriteCache::On);
     let mut drive = emulated(&hidden.spec, &hidden.behaviour, 1);
-    let options = ExtractOptions { name: "found".into(), seed: 1, writes: true };
+    let options = ExtractOptions { name: "found".into(), seed: 1, writes: true, surfaces: false };
     let error = extract(&mut drive, &options, Journal::default(), &|_| {}).unwrap_err();
     assert!(error.to_string().contains("hdparm -W0"), "{error}");
 }

@@ -89,10 +89,10 @@ pub fn emulated(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> VirtualDr
 
 pub fn extracted(hidden: &Hidden, writes: bool) -> Extraction {
     let mut drive = emulated(&hidden.spec, &hidden.behaviour, hidden.seed);
-    let options = ExtractOptions { name: "found".into(), seed: 1, writes };
+    let options = ExtractOptions { name: "found".into(), seed: 1, writes, surfaces: false };
     extract(&mut drive, &options, Journal::default(), &|_| {}).unwrap()
 }
 
 pub fn options() -> ExtractOptions {
-    ExtractOptions { name: "found".into(), seed: 1, writes: false }
+    ExtractOptions { name: "found".into(), seed: 1, writes: false, surfaces: false }
 }

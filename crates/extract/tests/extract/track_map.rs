@@ -1,6 +1,6 @@
 //! Tracks of drives whose surfaces differ.
 
-use freewheel_extract::{Extraction, Journal, TrackMap, extract, track_map};
+use freewheel_extract::{ExtractOptions, Extraction, Journal, TrackMap, extract, track_map};
 use freewheel_model::drive::spec::{CurveSpec, Direction, DriveSpec, Hole, Mapping, Turn};
 use freewheel_model::drive::{Drive, spec::ZoneSpec};
 use freewheel_sim::black_box::Behaviour;
@@ -117,7 +117,8 @@ fn places(drive: &Drive) -> Vec<[u32; 3]> {
 
 fn file_of(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> Extraction {
     let mut drive = emulated(spec, behaviour, seed);
-    extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap()
+    let options = ExtractOptions { surfaces: true, ..options() };
+    extract(&mut drive, &options, Journal::default(), &|_| {}).unwrap()
 }
 
 #[test]
