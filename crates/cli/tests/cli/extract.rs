@@ -435,7 +435,7 @@ fn the_tracks_of_a_drive_whose_surfaces_differ_are_a_table_and_a_picture() {
     let shown = stdout(&["drive", "show", &bench.at("differing.toml")]);
     assert!(shown.contains("225-250 by surface"), "{shown}");
     let file = bench.at("found.toml");
-    let found = document(&["extract", &target, "-o", &file, "--json"]);
+    let found = document(&["extract", &target, "--surfaces", "-o", &file, "--json"]);
     assert_eq!(found["misplaced"].as_array().unwrap().len(), 0);
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("surface_offsets = [0, 4, 2]"), "{text}");
