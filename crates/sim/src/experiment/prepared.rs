@@ -54,8 +54,10 @@ impl PreparedRuns {
         if kept.len() == KEPT_MAX {
             kept.remove(0);
         }
-        kept.push((of, tasks.clone()));
-        Ok(tasks)
+        // The first run gets a copy, too: copies take the memory that they need, and all runs say the same.
+        let copy = tasks.clone();
+        kept.push((of, tasks));
+        Ok(copy)
     }
 }
 
