@@ -4,6 +4,7 @@
 """
 
 import json
+import keyword
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ def variants(name: str, of: dict[str, Any], kinds: list[dict[str, Any]]) -> list
 
 
 def keys(name: str, of: dict[str, Any]) -> str:
+    if any(keyword.iskeyword(key) for key in of["properties"]):
+        return keys_of_python(name, of)
     lines = [f"class {name}(TypedDict, total=False):", f'    """{sentence(of)}"""', ""]
     for key, value in of["properties"].items():
         text = type_of(value)
@@ -69,6 +72,16 @@ def keys(name: str, of: dict[str, Any]) -> str:
         if "description" in value:
             lines.append(f'    """{sentence(value)}"""')
     return "\n".join(lines) + "\n\n"
+
+
+def keys_of_python(name: str, of: dict[str, Any]) -> str:
+    """A type with a key that is a word of Python's own, as `from`, which no class can have."""
+    lines = [f'{name} = TypedDict("{name}", {{']
+    for key, value in of["properties"].items():
+        text = type_of(value)
+        wanted = f"Required[{text}]" if key in of.get("required", []) else text
+        lines.append(f'    "{key}": "{wanted}",')
+    return "\n".join([*lines, "}, total=False)", f'"""{sentence(of)}"""']) + "\n\n"
 
 
 def type_of(of: dict[str, Any], quoted: bool = False) -> str:

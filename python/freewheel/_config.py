@@ -296,13 +296,11 @@ class IdleConfig(TypedDict, total=False):
 JitterShape: TypeAlias = Literal["even", "normal"]
 """Distribution of seek errors."""
 
-class LaterRate(TypedDict, total=False):
-    """Another rate from a time on."""
-
-    from: "Required[SimDuration]"
-    """Time from the start of the run."""
-    rate: "Required[float]"
-    """Requests a second to all classes together."""
+LaterRate = TypedDict("LaterRate", {
+    "from": "Required[SimDuration]",
+    "rate": "Required[float]",
+}, total=False)
+"""Another rate from a time on."""
 
 
 Layer: TypeAlias = Literal["auto", "queued", "issued"]
