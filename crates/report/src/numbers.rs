@@ -25,7 +25,7 @@ pub(crate) fn response(ns: f64) -> String {
 }
 
 /// Longer times are no statement about a drive: it is replaced before.
-pub(crate) const TIME_MAX_S: f64 = 5.0 * 365.25 * 86_400.0;
+pub(crate) const TIME_MAX_S: f64 = freewheel_study::SCRUB_SECONDS_MAX;
 
 /// Text for a longer time.
 pub(crate) const TOO_LONG: &str = "longer than 5 years";

@@ -54,7 +54,7 @@ pub use runs::{
 };
 pub use scrub::{
     ArmScrub, BackgroundScan, CommandMarks, CommandScrub, IdleScrub, PauseBeforeScrub,
-    SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
-    ScrubProgress,
+    SCRUB_EFFORT, SCRUB_EFFORTS, SCRUB_SECONDS_MAX, ScrubEffort, ScrubEnd, ScrubEstimate,
+    ScrubPart, ScrubPoint, ScrubProgress,
 };
-pub use trace_runs::{CACHE_DEPTH, REQUESTS_MIN};
+pub use trace_runs::{CACHE_DEPTH, REQUESTS_MIN, WARM_UP};

@@ -303,13 +303,12 @@ impl Bench<'_> {
             beside: beside?,
             other_times: other_times?,
         };
-        let has_changes = study.has_enough_responses() && study.measured.warm_up_requests > 0;
+        let has_changes = study.has_changes();
         if options.changes && !has_changes {
             let checks = if options.checks { self.moves() + self.checks() } else { 0 };
             self.work.forgo(self.replays() * self.most_changes() + checks);
         }
-        let has_scrub = study.has_enough_responses() && options.scrub;
-        if options.scrub && !has_scrub {
+        if options.scrub && !study.has_scrub() {
             self.work.forgo(IDLE_RUNS);
         }
         if let Some(other) = &other {
@@ -323,6 +322,19 @@ impl Bench<'_> {
             }
             study.other_replay = Some(replay);
         }
+        self.improve(&mut study, other, knees)?;
+        Ok(study)
+    }
+
+    /// Adds what would help, how sure that is, and a scrub in idle time.
+    fn improve(
+        &self,
+        study: &mut Study,
+        other: Option<Experiment>,
+        knees: Vec<Knee>,
+    ) -> Result<(), ConfigError> {
+        let Self { options, experiment, .. } = *self;
+        let (has_changes, has_scrub) = (study.has_changes(), study.has_scrub());
         let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
         let other = other.filter(|_| is_served);
         // Recorded completions say how requests waited for each other, so no change is ranked by the other
@@ -332,9 +344,10 @@ impl Bench<'_> {
         if has_changes && as_recorded && is_served {
             self.work.forgo(self.most_changes());
         }
-        let changes = || has_changes.then(|| self.changes(&study, ranked, knees)).transpose();
+        let studied = &*study;
+        let changes = || has_changes.then(|| self.changes(studied, ranked, knees)).transpose();
         let has_checks = has_changes && options.checks;
-        let values = || has_checks.then(|| self.assumed_values(&study)).transpose();
+        let values = || has_checks.then(|| self.assumed_values(studied)).transpose();
         let search = if options.gaps { PauseSearch::All } else { PauseSearch::First };
         let idle = || idle_scrub(&measured_whole(experiment), search, self.work);
         let idle = || has_scrub.then(idle).transpose();
@@ -345,7 +358,7 @@ impl Bench<'_> {
             self.work.forgo(self.checks() - most_checks(variants.len()));
             self.bench(None).check(changes, &variants)?;
         }
-        Ok(study)
+        Ok(())
     }
 
     /// True if requests wait for each other as the trace records.
@@ -686,6 +699,16 @@ impl Study {
     /// True if the baseline served enough requests to say anything of.
     fn has_enough_responses(&self) -> bool {
         self.baseline().result.response.count >= REQUESTS_MIN
+    }
+
+    /// True if changes are tried: a part of the requests fills caches only where some are.
+    fn has_changes(&self) -> bool {
+        self.has_enough_responses() && self.measured.warm_up_requests > 0
+    }
+
+    /// True if a scrub in idle time is tried.
+    fn has_scrub(&self) -> bool {
+        self.has_enough_responses() && self.options.scrub
     }
 
     /// The policies outside the drive, FCFS first.

@@ -26,7 +26,7 @@ pub enum TableError {
         file: String,
     },
     /// Another process fills the journal.
-    #[error("{file}: another call is filling it")]
+    #[error("{file}: another call is filling it: wait for its end, or choose another output")]
     Busy {
         /// The journal.
         file: String,

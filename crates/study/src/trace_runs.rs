@@ -13,7 +13,7 @@ use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
 use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
 
 /// Share of a trace that fills caches and is not measured: 3 of 7 days, as tr03 gave its shortest trace.
-pub(crate) const WARM_UP: f64 = 0.43;
+pub const WARM_UP: f64 = 0.43;
 
 /// Requests from which a 99th percentile is not simply the longest response. A study of fewer
 /// has no estimate and no advice: one request more might turn it round.

@@ -1,5 +1,6 @@
 //! The page of a fleet: the answer, a map of servers and bays, changes, scrubs, drives worth a look.
 
+use freewheel_study::WARM_UP;
 use freewheel_study::fleet::{FleetNumbers, FleetRow};
 use freewheel_units::grouped;
 use maud::{Markup, html};
@@ -16,13 +17,12 @@ const ROW: usize = 24;
 
 pub(super) fn html(report: &FleetReport) -> String {
     let summary = report.summary();
+    let part = match report.options.changes {
+        true => format!("; the first {} of its requests fill caches", percent(WARM_UP)),
+        false => String::new(),
+    };
     let lead = format!(
-        "Each drive was studied with its own trace{}. Seed {}, ranked by {}.",
-        if report.options.changes {
-            "; responses are of its last 57 %, the rest fills caches"
-        } else {
-            ""
-        },
+        "Each drive was studied with its own trace{part}. Seed {}, ranked by {}.",
         report.options.seed,
         report.options.goal.quantity()
     );

@@ -12,9 +12,6 @@ use freewheel_model::drive::Drive;
 use crate::background::{BeginError, FreeblockConfig, PreparedTasks};
 use crate::config::HostConfig;
 
-/// Tasks that are kept: the arms of most experiments have the same.
-const KEPT_MAX: usize = 2;
-
 /// What the tasks of an arm depend on.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PreparedFor {
@@ -24,10 +21,10 @@ pub(super) struct PreparedFor {
     pub host: Option<HostConfig>,
 }
 
-/// Tasks of earlier runs on a drive, ready to begin.
+/// Tasks of the last runs on a drive, ready to begin. The arms of most experiments have the same.
 #[derive(Default)]
 pub(super) struct PreparedRuns {
-    kept: Mutex<Vec<(PreparedFor, PreparedTasks)>>,
+    kept: Mutex<Option<(PreparedFor, PreparedTasks)>>,
 }
 
 impl fmt::Debug for PreparedRuns {
@@ -47,16 +44,13 @@ impl PreparedRuns {
         let of = PreparedFor { freeblock: FreeblockConfig { idle: None, ..of.freeblock }, ..of };
         // Held meanwhile, so that runs on other threads wait instead of making the same.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, tasks)) = kept.iter().find(|(known, _)| *known == of) {
+        if let Some((_, tasks)) = kept.as_ref().filter(|(known, _)| *known == of) {
             return Ok(tasks.clone());
         }
         let tasks = make(&of.freeblock)?;
-        if kept.len() == KEPT_MAX {
-            kept.remove(0);
-        }
         // The first run gets a copy, too: copies take the memory that they need, and all runs say the same.
         let copy = tasks.clone();
-        kept.push((of, tasks));
+        *kept = Some((of, tasks));
         Ok(copy)
     }
 }

@@ -36,7 +36,9 @@ pub enum NotAFleet {
         source: io::Error,
     },
     /// There is no trace in it.
-    #[error("{folder}: no trace is in this folder")]
+    #[error(
+        "{folder}: no trace is in this folder: put one for each drive there, or give one trace with several devices"
+    )]
     Empty {
         /// The folder.
         folder: String,

@@ -6,7 +6,7 @@ use super::member::FleetMember;
 use crate::changes::{Changes, Goal, NOTICEABLE, Part, Tried};
 use crate::journal::JournalRow;
 use crate::runs::Study;
-use crate::scrub::IdleScrub;
+use crate::scrub::{IdleScrub, SCRUB_SECONDS_MAX};
 
 /// A drive of the fleet with what its study says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,9 +159,6 @@ impl FleetNumbers {
         }
     }
 }
-
-/// Time after which a scrub is of no use: a drive is replaced before.
-const SCRUB_SECONDS_MAX: f64 = 5.0 * 365.25 * 86_400.0;
 
 /// None where no pause was tried.
 fn idle_scrub(idle: &IdleScrub) -> Option<FleetIdleScrub> {

@@ -71,13 +71,17 @@ pub enum FleetError {
     #[error(transparent)]
     Drive(#[from] ConfigError),
     /// A file here is not the one that the study was begun with.
-    #[error("{file} on this worker is not the file that the study of the fleet was begun with")]
+    #[error(
+        "{file} on this worker is not the file that the study of the fleet was begun with: bring that file there"
+    )]
     OtherFile {
         /// The file.
         file: String,
     },
     /// A process elsewhere has another version of the program.
-    #[error("this worker has Freewheel {own}, and the study of the fleet was begun by {wanted}")]
+    #[error(
+        "this worker has Freewheel {own}, and the study of the fleet was begun by {wanted}: install that on the worker"
+    )]
     OtherVersion {
         /// Version of this process.
         own: String,

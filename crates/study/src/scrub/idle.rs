@@ -93,6 +93,9 @@ const PAUSES: [SimDuration; 5] = [
     SimDuration::from_ms(100),
 ];
 
+/// Longest time of a scrub that says anything about a drive: it is replaced before.
+pub const SCRUB_SECONDS_MAX: f64 = 5.0 * 365.25 * 86_400.0;
+
 /// Pauses that are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PauseSearch {

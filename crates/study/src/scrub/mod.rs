@@ -24,5 +24,5 @@ pub use estimate::{
     ArmScrub, BackgroundScan, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
     ScrubProgress,
 };
-pub use idle::{CommandScrub, IdleScrub, PauseBeforeScrub};
+pub use idle::{CommandScrub, IdleScrub, PauseBeforeScrub, SCRUB_SECONDS_MAX};
 pub(crate) use idle::{IDLE_RUNS, PauseSearch, idle_scrub};

@@ -37,7 +37,9 @@ pub enum SweepError {
     #[error(transparent)]
     Table(#[from] TableError),
     /// A process elsewhere has another version of the program.
-    #[error("this worker has Freewheel {own}, and the sweep was begun by {wanted}")]
+    #[error(
+        "this worker has Freewheel {own}, and the sweep was begun by {wanted}: install that on the worker"
+    )]
     OtherVersion {
         /// Version of this process.
         own: String,
@@ -45,7 +47,9 @@ pub enum SweepError {
         wanted: String,
     },
     /// A file here is not the one that the sweep was begun with.
-    #[error("{file} on this worker is not the file that the sweep was begun with")]
+    #[error(
+        "{file} on this worker is not the file that the sweep was begun with: bring that file there"
+    )]
     OtherFile {
         /// The file.
         file: String,
