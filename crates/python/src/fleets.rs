@@ -84,8 +84,9 @@ pub fn fleet(
         let plan = Py::new(py, FleetPlan::of(Arc::clone(&fleet), output.table()))?;
         resumed = Some(fleet.members.len() - plan.get().pending(py)?.len());
         let module = py.import("freewheel._distribute")?;
-        module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress))?;
+        let filled = module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress));
         plan.get().close();
+        filled?;
     }
     let report = result(py, fleet, output, resumed, progress);
     drop(of);

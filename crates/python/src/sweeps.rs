@@ -58,7 +58,9 @@ pub fn sweep(
     if let Some(executor) = executor {
         let plan = Py::new(py, plan)?;
         let module = py.import("freewheel._distribute")?;
-        module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress))?;
+        let filled = module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress));
+        // What is raised refers to the plan, and its journal is to be free for the next call.
+        filled.inspect_err(|_| plan.get().close())?;
         return plan.get().finish(py);
     }
     let SweepPlan { sweep, output, .. } = plan;
@@ -133,6 +135,11 @@ impl SweepPlan {
             work(&mut rows)
         });
         done.map_err(|fault| fault.raise(py))
+    }
+
+    /// Leaves the journal to others.
+    fn close(&self) {
+        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Writes the table and gives the result.

@@ -44,6 +44,14 @@ struct Journal {
     path: PathBuf,
 }
 
+impl Drop for Journal {
+    /// Processes that were forked meanwhile have the file open, too, and would keep the lock.
+    fn drop(&mut self) {
+        // The system releases it in the end.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Where the journal of an output lies.
 fn path_of(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
@@ -150,8 +158,8 @@ impl<R: JournalRow> Rows<R> {
 
     /// Removes the journal, as the output is whole, and gives the rows in order.
     pub(crate) fn end(self) -> Result<Vec<R>, TableError> {
-        if let Some(Journal { path, .. }) = self.journal {
-            std::fs::remove_file(&path).map_err(|error| TableError::of(&path, &error))?;
+        if let Some(Journal { path, .. }) = &self.journal {
+            std::fs::remove_file(path).map_err(|error| TableError::of(path, &error))?;
         }
         Ok(self.rows.into_values().collect())
     }
@@ -220,6 +228,9 @@ mod tests {
             let after = Rows::<Pair>::open(Some(&output), 7).unwrap();
             assert_eq!((after.len(), after.rows.get(&2)), (before + 1, Some(&example(2))), "{cut}");
         }
+        let held = Rows::<Pair>::open(Some(&output), 7).unwrap();
+        assert!(matches!(Rows::<Pair>::open(Some(&output), 7), Err(TableError::Busy { .. })));
+        drop(held);
         let other = Rows::<Pair>::open(Some(&output), 8);
         assert!(matches!(other, Err(TableError::OtherJournal { .. })));
     }
