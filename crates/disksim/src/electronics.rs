@@ -27,7 +27,6 @@ const LEFTOVERS: &[Leftover] = &[
     off("Set watermark by reqsize", "of writes there is no water mark"),
     off("Stop prefetch in sector", "reading ahead stops between sectors"),
     off("Disconnect write if seek", "a write lets go of the bus when its data are across"),
-    off("Data preparation overhead", NO_TIME),
     Leftover {
         key: "Immed transfer partial hit",
         off: Some(1),
@@ -51,7 +50,6 @@ const LEFTOVERS: &[Leftover] = &[
     Leftover { key: "Print stats", off: None, why: "asks for output, not about the drive" },
 ];
 const ONLY_WHOLE: &str = "only a request that the buffer serves whole is served out of turn";
-const NO_TIME: &str = "electronics have no such time";
 
 const fn off(key: &'static str, why: &'static str) -> Leftover {
     Leftover { key, off: Some(0), why }
@@ -222,7 +220,9 @@ fn bus(
     scale: Decimal,
     report: &mut Report,
 ) -> Result<BusSpec, ImportError> {
+    // Only reads come back to the bus, and always with data, which the drive prepares after it has the bus.
     let reconnect = fields.time("First reselect overhead", scale, report)?;
+    let preparation = fields.time("Data preparation overhead", scale, report)?;
     if let Some(param) = fields.get("Other reselect overhead")
         && fields.time("Other reselect overhead", scale, report)? != reconnect
     {
@@ -235,7 +235,7 @@ fn bus(
         block_time,
         write_block_time: (written != block_time).then_some(written),
         arbitration: SimDuration::ZERO,
-        reconnect,
+        reconnect: reconnect + preparation,
         read_disconnect: AfterOp {
             after_read: fields.time("Read disconnect afterread", scale, report)?,
             after_write: fields.time("Read disconnect afterwrite", scale, report)?,

@@ -598,6 +598,13 @@ fn every_parameter_of_the_disk_changes_the_drive_or_is_listed() {
 }
 
 #[test]
+fn data_preparation_follows_the_reselection_of_a_read() {
+    let spec =
+        imported(&disk("First reselect overhead = 0.3, Data preparation overhead = 0.02")).spec;
+    assert_eq!(spec.electronics.bus.reconnect, SimDuration::from_us(320));
+}
+
+#[test]
 fn the_three_mapping_schemes_number_tracks_as_disksim_does() {
     let second_cylinder = |scheme: u32| {
         let layout = g1(0, 0, "", "").replace("scheme = 0", &format!("scheme = {scheme}"));

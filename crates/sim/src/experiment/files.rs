@@ -1,6 +1,9 @@
 //! Runs of experiments with files on the disks of an array.
 
+use std::sync::Arc;
+
 use freewheel_freeblock::{Planner, Timer};
+use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Distribution;
 use freewheel_model::zoned::spec::ZonedKind;
@@ -30,20 +33,32 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
     let writes = config.cache.as_ref().is_some_and(|cache| cache.write_buffer.is_some());
     let is_cooled = workload.cooling.is_some();
     let in_gaps = workload.cooling.is_some_and(|cooling| cooling.copies == CopiesConfig::Gaps);
+    let is_outside = config.host.is_some();
     let not_with_it = [
         (
             config.array.layout == Layout::Independent,
             "`array.layout` is \"independent\": files lie on all drives, so leave it out",
         ),
-        (config.host.is_some(), "`host` does not go with it: leave that out"),
+        (
+            is_outside && !workload.more_disks.is_empty(),
+            "`host` needs disks that are alike: leave `more_disks` out",
+        ),
+        (
+            is_outside && workload.cooling.is_some_and(|cooling| cooling.copies_first),
+            "`host` and `cooling.copies_first` exclude each other, as the scheduler outside has an order of its own: leave one of them out",
+        ),
+        (
+            is_outside && workload.cooling.is_some_and(|cooling| cooling.idle_after.is_some()),
+            "`cooling.idle_after`: a scheduler outside the drive does not use idle time yet; leave it out",
+        ),
         (
             config.freeblock.is_some() && !workload.more_disks.is_empty(),
             "`freeblock` needs disks that are alike: leave `more_disks` out",
         ),
         (refuses, "a host-managed drive does not take the writes of files: take another drive"),
         (
-            in_gaps && config.has_electronics(spec),
-            "`cooling.copies = \"gaps\"` needs `electronics = false`: a drive's own buffer holds back writes that a copy has to see",
+            in_gaps && !is_outside && config.has_electronics(spec),
+            "`cooling.copies = \"gaps\"` needs `electronics = false`, or `host`: inside the drive its own buffer holds back writes that a copy has to see",
         ),
         (
             in_gaps && config.freeblock.is_some(),
@@ -73,6 +88,17 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
 }
 
 impl Experiment {
+    /// Drives as the planners of gaps see them.
+    fn planned_on(&self, drives: &[Arc<Drive>]) -> Vec<Arc<Drive>> {
+        match &self.config.host {
+            None => drives.to_vec(),
+            Some(host) => {
+                let seen = |drive: &Arc<Drive>| Arc::new(host.scheduler.planners_drive(drive));
+                drives.iter().map(seen).collect()
+            }
+        }
+    }
+
     pub(super) fn tally_files(
         &self,
         workload: &FilesWorkload,
@@ -115,10 +141,14 @@ impl Experiment {
             }
             (Some(cooling), _) => {
                 let in_gaps = cooling.copies == CopiesConfig::Gaps;
-                let mover = in_gaps.then(|| GapMover::shared(&setup.drives()));
-                let mut gaps = mover.as_ref().map_or(Vec::new(), |mover| {
-                    ArmMover::all(mover, cooling.idle_after.map(IdleConfig::of))
-                });
+                let mover = in_gaps.then(|| GapMover::shared(&self.planned_on(&setup.drives())));
+                let mut gaps = match (&mover, &self.config.host) {
+                    (None, _) => Vec::new(),
+                    (Some(mover), None) => {
+                        ArmMover::all(mover, cooling.idle_after.map(IdleConfig::of))
+                    }
+                    (Some(mover), Some(_)) => ArmMover::all_outside(mover),
+                };
                 let mut cooled = cooled(clients, &map, setup, cooling, mover);
                 let source: &mut dyn Source = &mut cooled;
                 let (given, around) = planning;

@@ -729,7 +729,7 @@ impl Experiment {
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         if let Some(host) = &self.config.host {
-            return self.tally_behind_host(host, source, planners, observer);
+            return self.tally_behind_host(host, source, layout, planners, observer);
         }
         let arms = self.arm_count();
         let some = !planners.is_empty();
@@ -864,6 +864,7 @@ impl Experiment {
         &self,
         host: &HostConfig,
         source: &mut S,
+        layout: VolumeLayout<'_>,
         planners: Planners<'_>,
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
@@ -884,7 +885,7 @@ impl Experiment {
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
         }
         let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
-        Ok(engine::tally(self.striped(), zones, &mut arms, source, RunParts::whole(), observer)?)
+        Ok(engine::tally(layout, zones, &mut arms, source, RunParts::whole(), observer)?)
     }
 
     /// Keys that are given without an effect in this run of it.

@@ -7,6 +7,10 @@
 //! ```
 //! Until that instant clients' requests go to the same blocks as without a move, and a gap delays no
 //! request. So clients see no difference to the nanosecond.
+//!
+//! **Outside the drive** (`[host]`) a run is at the drive from when it is sent to when it comes back, and two
+//! commands may come back in another order than they were done in. So a read that a client's write overlaps in
+//! time is not believed, and its blocks are read again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +22,7 @@ use freewheel_freeblock::{
 };
 use freewheel_model::array::placement::{ExtentId, Place, Placement};
 use freewheel_model::drive::{Departure, Drive};
-use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use crate::background::{IdleConfig, IdleUse};
 use crate::file_map::FileMap;
@@ -69,6 +73,10 @@ struct GapMove {
     outdated: BTreeSet<u64>,
     /// Clients' writes under way: their blocks, by sequence.
     overwritten: BTreeMap<u64, Vec<u64>>,
+    /// Reads at a drive that reports ends late: how many of each block.
+    at_drive: BTreeMap<u64, u32>,
+    /// Blocks that clients have written since such a read began: it may have older data.
+    stale: BTreeSet<u64>,
 }
 
 /// The mover as every arm's planner and the source of requests share it.
@@ -79,6 +87,7 @@ fn locked(mover: &SharedMover) -> MutexGuard<'_, GapMover> {
 }
 
 impl GapMover {
+    /// A mover for arms with these drives, as planners see them.
     pub(crate) fn shared(drives: &[Arc<Drive>]) -> SharedMover {
         let tasks = |drive| Tasks::new(drive, Options::default(), CADENCE);
         Arc::new(Mutex::new(Self {
@@ -97,17 +106,7 @@ impl GapMover {
         let number = self.moves.len();
         self.sources.insert((from.disk, from.start.get()), number);
         self.targets.insert((to.disk, to.start.get()), number);
-        self.moves.push(GapMove {
-            from,
-            to,
-            blocks,
-            size,
-            unread: (0..blocks / size).collect(),
-            missing: (0..blocks / size).collect(),
-            under_way: BTreeSet::new(),
-            outdated: BTreeSet::new(),
-            overwritten: BTreeMap::new(),
-        });
+        self.moves.push(GapMove::new(from, to, blocks, size));
         let whole = Extent { start: from.start, blocks: Blocks::new(blocks) };
         self.want(now, from.disk as usize, Op::Read, size, &[whole]);
     }
@@ -183,10 +182,39 @@ impl GapMover {
             self.moves[number].nothing_under_way();
         }
         for run in runs.iter().filter(|run| run.op == Op::Write) {
-            let extent = Extent { start: run.start, blocks: Blocks::new(u64::from(run.blocks)) };
-            for number in Self::touched(&self.targets, disk, &extent) {
-                self.moves[number].under_way(&extent);
-            }
+            self.write_begins(disk, run);
+        }
+    }
+
+    fn write_begins(&mut self, disk: u32, run: &FreeRun) {
+        let extent = Extent { start: run.start, blocks: Blocks::new(u64::from(run.blocks)) };
+        for number in Self::touched(&self.targets, disk, &extent) {
+            self.moves[number].under_way(&extent);
+        }
+    }
+
+    /// A run has been sent to a drive that reports its end later.
+    fn sent(&mut self, disk: u32, run: &FreeRun) {
+        match run.op {
+            Op::Write => self.write_begins(disk, run),
+            _ => self.read_begins(disk, run.start, run.blocks),
+        }
+    }
+
+    fn read_begins(&mut self, disk: u32, start: Lbn, blocks: u32) {
+        let extent = Extent { start, blocks: Blocks::new(u64::from(blocks)) };
+        for number in Self::touched(&self.sources, disk, &extent) {
+            self.moves[number].read_begins(&extent);
+        }
+    }
+
+    /// The read has come back. Blocks that it may have older data of are wanted again.
+    fn read_ends(&mut self, arm: usize, start: Lbn, blocks: u32, at: SimTime) {
+        let extent = Extent { start, blocks: Blocks::new(u64::from(blocks)) };
+        for number in Self::touched(&self.sources, arm as u32, &extent) {
+            let of = &mut self.moves[number];
+            let (again, size) = (of.read_ends(&extent), of.size);
+            self.want(at, arm, Op::Read, size, &again);
         }
     }
 
@@ -227,6 +255,22 @@ impl GapMover {
 }
 
 impl GapMove {
+    fn new(from: Place, to: Place, blocks: u64, size: u64) -> Self {
+        Self {
+            from,
+            to,
+            blocks,
+            size,
+            unread: (0..blocks / size).collect(),
+            missing: (0..blocks / size).collect(),
+            under_way: BTreeSet::new(),
+            outdated: BTreeSet::new(),
+            overwritten: BTreeMap::new(),
+            at_drive: BTreeMap::new(),
+            stale: BTreeSet::new(),
+        }
+    }
+
     /// Blocks of the tasks that an extent of a place covers.
     fn numbers(&self, place: Place, extent: &Extent) -> impl Iterator<Item = u64> + use<> {
         let first = extent.start.get().saturating_sub(place.start.get());
@@ -242,8 +286,8 @@ impl GapMove {
     fn read(&mut self, extent: &Extent) -> Vec<Extent> {
         let mut wanted = Vec::new();
         for number in self.numbers(self.from, extent) {
-            let is_changing = self.overwritten.values().flatten().any(|other| *other == number);
-            if !is_changing && self.unread.remove(&number) {
+            let is_old = self.is_changing(number) || self.stale.contains(&number);
+            if !is_old && self.unread.remove(&number) {
                 if self.under_way.contains(&number) {
                     self.outdated.insert(number);
                 }
@@ -251,6 +295,36 @@ impl GapMove {
             }
         }
         wanted
+    }
+
+    /// True while a client writes the block.
+    fn is_changing(&self, number: u64) -> bool {
+        self.overwritten.values().flatten().any(|other| *other == number)
+    }
+
+    fn read_begins(&mut self, extent: &Extent) {
+        for number in self.numbers(self.from, extent) {
+            *self.at_drive.entry(number).or_default() += 1;
+        }
+    }
+
+    /// A read has come back, and its blocks have been taken. Returns what is to be read again.
+    fn read_ends(&mut self, extent: &Extent) -> Vec<Extent> {
+        let mut again = Vec::new();
+        for number in self.numbers(self.from, extent) {
+            // The move may have begun while the read was at the drive.
+            let Some(reads) = self.at_drive.get_mut(&number) else { continue };
+            *reads -= 1;
+            if *reads > 0 {
+                continue;
+            }
+            self.at_drive.remove(&number);
+            // A client that still writes will have the block read again when it is done.
+            if self.stale.remove(&number) && !self.is_changing(number) {
+                again.push(self.at(self.from, number));
+            }
+        }
+        again
     }
 
     /// A run that writes these blocks has been planned.
@@ -284,6 +358,7 @@ impl GapMove {
         let numbers: Vec<u64> = self.numbers(self.from, extent).collect();
         self.unread.extend(&numbers);
         self.missing.extend(&numbers);
+        self.stale.extend(numbers.iter().filter(|number| self.at_drive.contains_key(number)));
         self.overwritten.insert(sequence, numbers);
     }
 
@@ -300,14 +375,27 @@ pub(crate) struct ArmMover {
     mover: SharedMover,
     /// Use of idle time, if it is used.
     idle: Option<IdleUse>,
+    /// True if a scheduler outside the drive sends the runs.
+    is_outside: bool,
 }
 
 impl ArmMover {
     /// One for each arm; they use idle time as well, if it is given.
     pub(crate) fn all(mover: &SharedMover, idle: Option<IdleConfig>) -> Vec<Self> {
         let arms = locked(mover).tasks.len();
-        let arm = |arm| Self { arm, mover: Arc::clone(mover), idle: idle.map(IdleUse::new) };
+        let arm = |arm| Self {
+            arm,
+            mover: Arc::clone(mover),
+            idle: idle.map(IdleUse::new),
+            is_outside: false,
+        };
         (0..arms).map(arm).collect()
+    }
+
+    /// The same for drives behind a scheduler outside them.
+    pub(crate) fn all_outside(mover: &SharedMover) -> Vec<Self> {
+        let arms = Self::all(mover, None);
+        arms.into_iter().map(|arm| Self { is_outside: true, ..arm }).collect()
     }
 }
 
@@ -335,7 +423,19 @@ impl Planner for ArmMover {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         let mut mover = locked(&self.mover);
         mover.tasks[self.arm].plan(gap, runs);
-        mover.planned(self.arm as u32, runs);
+        if !self.is_outside {
+            mover.planned(self.arm as u32, runs);
+        }
+    }
+
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        locked(&self.mover).tasks[self.arm].predict_with(drive);
+    }
+
+    fn sent(&mut self, run: &FreeRun) {
+        let mut mover = locked(&self.mover);
+        mover.tasks[self.arm].sent(run);
+        mover.sent(self.arm as u32, run);
     }
 
     fn prepare(&mut self, gap: &Opportunity) {
@@ -346,6 +446,10 @@ impl Planner for ArmMover {
         let mut mover = locked(&self.mover);
         mover.tasks[self.arm].done(run, at);
         mover.take_events(self.arm);
+        if self.is_outside && run.op == Op::Read {
+            mover.read_ends(self.arm, run.start, run.blocks, at);
+            mover.take_events(self.arm);
+        }
     }
 
     fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
@@ -362,11 +466,17 @@ impl ForegroundObserver for ArmMover {
         let mut mover = locked(&self.mover);
         if let ForegroundEvent::Arrived { request, .. } = event {
             mover.client_writes(self.arm, request, None);
+            if self.is_outside && request.op == Op::Read {
+                mover.read_begins(self.arm as u32, request.start, request.blocks);
+            }
         }
         mover.tasks[self.arm].foreground(event);
         mover.take_events(self.arm);
         if let ForegroundEvent::Done { request, at } = event {
             mover.client_writes(self.arm, request, Some(at));
+            if self.is_outside && request.op == Op::Read {
+                mover.read_ends(self.arm, request.start, request.blocks, at);
+            }
             mover.take_events(self.arm);
         }
     }
@@ -489,7 +599,7 @@ impl<S: Source> Source for GapMovedRequests<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_units::{Lbn, Prng};
+    use freewheel_units::Prng;
 
     use super::*;
 
@@ -497,17 +607,7 @@ mod tests {
 
     fn gap_move() -> GapMove {
         let place = |disk, start| Place { disk, start: Lbn::new(start) };
-        GapMove {
-            from: place(0, 100),
-            to: place(1, 500),
-            blocks: BLOCKS,
-            size: 1,
-            unread: (0..BLOCKS).collect(),
-            missing: (0..BLOCKS).collect(),
-            under_way: BTreeSet::new(),
-            outdated: BTreeSet::new(),
-            overwritten: BTreeMap::new(),
-        }
+        GapMove::new(place(0, 100), place(1, 500), BLOCKS, 1)
     }
 
     /// A client's write: its sequence, first block, blocks, and whether the source has its data.
@@ -518,72 +618,159 @@ mod tests {
         is_on_source: bool,
     }
 
+    /// A copy, its places, and what is on the way to and from them.
+    struct Trial {
+        of: GapMove,
+        source: [u64; BLOCKS as usize],
+        memory: [u64; BLOCKS as usize],
+        target: [u64; BLOCKS as usize],
+        wanted: BTreeSet<u64>,
+        run: Option<(u64, Vec<u64>)>,
+        clients: Vec<ClientWrite>,
+        /// Reads at the drive: their block, and its data once they are there.
+        reads: Vec<(u64, Option<u64>)>,
+        outdated: usize,
+        /// Reads whose data were older than a client's write.
+        stale: usize,
+    }
+
+    impl Trial {
+        fn new() -> Self {
+            let none = [0; BLOCKS as usize];
+            Self {
+                of: gap_move(),
+                source: none,
+                memory: none,
+                target: none,
+                wanted: BTreeSet::new(),
+                run: None,
+                clients: Vec::new(),
+                reads: Vec::new(),
+                outdated: 0,
+                stale: 0,
+            }
+        }
+
+        fn client_begins(&mut self, sequence: u64, prng: &mut Prng) {
+            let first = prng.below(BLOCKS);
+            let blocks = 1 + prng.below((BLOCKS - first).min(4));
+            self.of.overwrites(sequence, &Extent::new(100 + first, blocks));
+            self.clients.push(ClientWrite { sequence, first, blocks, is_on_source: false });
+        }
+
+        /// The data reach the source, or the write ends.
+        fn client_goes_on(&mut self, prng: &mut Prng) {
+            if self.clients.is_empty() {
+                return;
+            }
+            let at = prng.below(self.clients.len() as u64) as usize;
+            let ClientWrite { sequence, first, blocks, is_on_source } = self.clients[at];
+            if is_on_source {
+                self.of.overwritten(sequence);
+                self.clients.remove(at);
+            } else {
+                let all = first as usize..(first + blocks) as usize;
+                self.source[all].fill(sequence);
+                self.clients[at].is_on_source = true;
+            }
+        }
+
+        fn take(&mut self, number: u64, data: u64) {
+            let read = self.of.read(&Extent::new(100 + number, 1));
+            for extent in &read {
+                self.memory[number as usize] = data;
+                self.wanted.insert(extent.start.get() - 500);
+            }
+        }
+
+        /// A read inside the drive ends as it is done.
+        fn read_inside(&mut self, prng: &mut Prng) {
+            let number = prng.below(BLOCKS);
+            self.take(number, self.source[number as usize]);
+        }
+
+        /// A read from outside begins, gets its data, or ends.
+        fn read_outside(&mut self, prng: &mut Prng) {
+            if self.reads.len() < 3 && prng.below(2) == 0 {
+                let number = prng.below(BLOCKS);
+                self.of.read_begins(&Extent::new(100 + number, 1));
+                self.reads.push((number, None));
+                return;
+            }
+            if self.reads.is_empty() {
+                return;
+            }
+            let at = prng.below(self.reads.len() as u64) as usize;
+            let (number, data) = self.reads[at];
+            let Some(data) = data else {
+                self.reads[at].1 = Some(self.source[number as usize]);
+                return;
+            };
+            self.stale += usize::from(data != self.source[number as usize]);
+            self.take(number, data);
+            self.of.read_ends(&Extent::new(100 + number, 1));
+            self.reads.remove(at);
+        }
+
+        fn write_begins(&mut self, is_outside: bool) {
+            if !is_outside {
+                self.of.nothing_under_way();
+            }
+            let Some(&first) = self.wanted.first() else { return };
+            let blocks = (first..BLOCKS).take_while(|at| self.wanted.contains(at)).count();
+            self.of.under_way(&Extent::new(500 + first, blocks as u64));
+            let all = first as usize..first as usize + blocks;
+            self.run = Some((first, self.memory[all].to_vec()));
+        }
+
+        fn write_ends(&mut self) {
+            let Some((first, data)) = self.run.take() else { return };
+            let blocks = data.len() as u64;
+            self.target[first as usize..][..data.len()].copy_from_slice(&data);
+            self.wanted.retain(|at| !(first..first + blocks).contains(at));
+            let again = self.of.written(&Extent::new(500 + first, blocks));
+            self.outdated += again.len();
+            self.wanted.extend(again.iter().map(|extent| extent.start.get() - 500));
+        }
+    }
+
     /// Reads, runs of writes and clients' writes in random order. A client's data are on the source at some
     /// instant before its write is done. A run takes its data from memory when it is planned.
-    #[test]
-    fn a_complete_copy_has_every_write_of_a_client() {
-        let (mut complete, mut outdated) = (0, 0);
+    fn a_complete_copy_has_every_write(is_outside: bool) -> [usize; 3] {
+        let [mut complete, mut outdated, mut stale] = [0; 3];
         for seed in 0..400 {
             let prng = &mut Prng::new(seed, "moves in gaps");
-            let mut of = gap_move();
-            let [mut source, mut memory, mut target] = [[0u64; BLOCKS as usize]; 3];
-            let mut wanted: BTreeSet<u64> = BTreeSet::new();
-            let mut run: Option<(u64, Vec<u64>)> = None;
-            let mut clients: Vec<ClientWrite> = Vec::new();
+            let mut trial = Trial::new();
             for step in 1..400 {
                 match prng.below(6) {
-                    0 if step < 300 && clients.len() < 3 => {
-                        let first = prng.below(BLOCKS);
-                        let blocks = 1 + prng.below((BLOCKS - first).min(4));
-                        of.overwrites(step, &Extent::new(100 + first, blocks));
-                        let is_on_source = false;
-                        clients.push(ClientWrite { sequence: step, first, blocks, is_on_source });
-                    }
-                    1 if !clients.is_empty() => {
-                        let at = prng.below(clients.len() as u64) as usize;
-                        let ClientWrite { sequence, first, blocks, is_on_source } = clients[at];
-                        if is_on_source {
-                            of.overwritten(sequence);
-                            clients.remove(at);
-                        } else {
-                            let all = first as usize..(first + blocks) as usize;
-                            source[all].fill(sequence);
-                            clients[at].is_on_source = true;
-                        }
-                    }
-                    2 | 3 => {
-                        let number = prng.below(BLOCKS);
-                        let read = of.read(&Extent::new(100 + number, 1));
-                        for extent in &read {
-                            memory[number as usize] = source[number as usize];
-                            wanted.insert(extent.start.get() - 500);
-                        }
-                    }
-                    4 if run.is_none() => {
-                        of.nothing_under_way();
-                        let Some(&first) = wanted.first() else { continue };
-                        let blocks = (first..BLOCKS).take_while(|at| wanted.contains(at)).count();
-                        of.under_way(&Extent::new(500 + first, blocks as u64));
-                        let all = first as usize..first as usize + blocks;
-                        run = Some((first, memory[all].to_vec()));
-                    }
-                    5 => {
-                        let Some((first, data)) = run.take() else { continue };
-                        let blocks = data.len() as u64;
-                        target[first as usize..][..data.len()].copy_from_slice(&data);
-                        wanted.retain(|at| !(first..first + blocks).contains(at));
-                        let again = of.written(&Extent::new(500 + first, blocks));
-                        outdated += again.len();
-                        wanted.extend(again.iter().map(|extent| extent.start.get() - 500));
-                    }
+                    0 if step < 300 && trial.clients.len() < 3 => trial.client_begins(step, prng),
+                    1 => trial.client_goes_on(prng),
+                    2 | 3 if is_outside => trial.read_outside(prng),
+                    2 | 3 => trial.read_inside(prng),
+                    4 if trial.run.is_none() => trial.write_begins(is_outside),
+                    5 => trial.write_ends(),
                     _ => {}
                 }
-                if of.missing.is_empty() {
-                    assert_eq!(target, source, "seed {seed}, step {step}");
+                if trial.of.missing.is_empty() {
+                    assert_eq!(trial.target, trial.source, "seed {seed}, step {step}");
                     complete += 1;
                 }
             }
+            outdated += trial.outdated;
+            stale += trial.stale;
         }
+        [complete, outdated, stale]
+    }
+
+    #[test]
+    fn copy_inside_has_every_write_of_a_client() {
+        let [complete, outdated, _] = a_complete_copy_has_every_write(false);
         assert!(complete > 100 && outdated > 20, "{complete} {outdated}");
+    }
+
+    #[test]
+    fn copy_from_outside_has_every_write_of_a_client() {
+        let [complete, outdated, stale] = a_complete_copy_has_every_write(true);
+        assert!(complete > 100 && outdated > 20 && stale > 100, "{complete} {outdated} {stale}");
     }
 }
