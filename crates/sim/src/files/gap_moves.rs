@@ -75,7 +75,7 @@ struct GapMove {
     overwritten: BTreeMap<u64, Vec<u64>>,
     /// Reads at a drive that reports ends late: how many of each block.
     at_drive: BTreeMap<u64, u32>,
-    /// Blocks that clients have written since such a read began: it may have older data.
+    /// Blocks that clients were writing at some time of such a read: it may have older data.
     stale: BTreeSet<u64>,
 }
 
@@ -305,6 +305,10 @@ impl GapMove {
     fn read_begins(&mut self, extent: &Extent) {
         for number in self.numbers(self.from, extent) {
             *self.at_drive.entry(number).or_default() += 1;
+            // A write that is under way may be done after the read and still end before it.
+            if self.is_changing(number) {
+                self.stale.insert(number);
+            }
         }
     }
 
@@ -738,12 +742,16 @@ mod tests {
     /// instant before its write is done. A run takes its data from memory when it is planned.
     fn a_complete_copy_has_every_write(is_outside: bool) -> [usize; 3] {
         let [mut complete, mut outdated, mut stale] = [0; 3];
+        // A read from outside takes three steps.
+        let (quiet_from, steps) = if is_outside { (600, 1500) } else { (300, 400) };
         for seed in 0..400 {
             let prng = &mut Prng::new(seed, "moves in gaps");
             let mut trial = Trial::new();
-            for step in 1..400 {
+            for step in 1..steps {
                 match prng.below(6) {
-                    0 if step < 300 && trial.clients.len() < 3 => trial.client_begins(step, prng),
+                    0 if step < quiet_from && trial.clients.len() < 3 => {
+                        trial.client_begins(step, prng)
+                    }
                     1 => trial.client_goes_on(prng),
                     2 | 3 if is_outside => trial.read_outside(prng),
                     2 | 3 => trial.read_inside(prng),
@@ -771,6 +779,6 @@ mod tests {
     #[test]
     fn copy_from_outside_has_every_write_of_a_client() {
         let [complete, outdated, stale] = a_complete_copy_has_every_write(true);
-        assert!(complete > 100 && outdated > 20 && stale > 100, "{complete} {outdated} {stale}");
+        assert!(complete > 100 && outdated > 0 && stale > 100, "{complete} {outdated} {stale}");
     }
 }
