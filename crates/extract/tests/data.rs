@@ -52,7 +52,7 @@ fn imported(name: &str, others: [&str; 2]) -> (tempfile::NamedTempFile, TraceWor
 #[test]
 fn drives_on_a_slow_bus_are_as_near_as_those_on_a_fast_one() {
     for (name, others, found_ms) in [
-        ("hp_c2247a", ["hp_c2247a_validate.model", ""], 0.232),
+        ("hp_c2247a", ["hp_c2247a_validate.model", ""], 0.233),
         ("hp_c2490a", ["hp_c2490a_validate.model", "hp_c2490a_validate.seek"], 0.284),
     ] {
         let (drive, trace) = imported(name, others);
