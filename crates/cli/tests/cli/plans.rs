@@ -192,6 +192,14 @@ fn stripes_are_planned_for_files_and_for_a_trace() {
     let json = document(&[&trace[..], &["--out", &out]].concat());
     let simulated = json["units"][0]["simulated_s"].as_f64().unwrap();
     assert!(simulated > 0.0 && json["best"].is_string(), "{json}");
+    // Chen's formula by Little's law: requests present with the unit to take. Its unit is a row here, too.
+    let (chen, units) = (&json["chen"], json["units"].as_array().unwrap());
+    let of = |unit: &serde_json::Value| {
+        units.iter().find(|row| row["unit"] == *unit).unwrap()["simulated_s"].as_f64().unwrap()
+    };
+    let present = json["rate"].as_f64().unwrap() * of(&json["take"]["unit"]);
+    assert!((chen["present"].as_f64().unwrap() / present - 1.0).abs() < 1e-9, "{json}");
+    assert_eq!(chen["simulated_s"].as_f64().unwrap(), of(&chen["unit"]));
     assert!(std::fs::read_to_string(bench.at("out/stripes.html")).unwrap().contains("polyline"));
     let heavy = stdout(&[&files[..], &["--load", "9", "--out", &out]].concat());
     assert!(heavy.contains("Add disks"), "{heavy}");
