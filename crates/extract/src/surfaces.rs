@@ -96,8 +96,11 @@ impl Surfaces {
         Some(Track { zone: part.stretch, track: track - part.track })
     }
 
-    /// Track of a surface in a cylinder, as the surface counts them.
+    /// Track of a surface in a cylinder, as the surface counts them; None in a hole and behind the last one.
     fn track(&self, surface: usize, cylinder: u64) -> Option<Track> {
+        if cylinder >= self.layout.cylinders() {
+            return None;
+        }
         let zone = self.first_cylinders.partition_point(|first| *first <= cylinder) - 1;
         let layout = &self.layout;
         let of_zone = &layout.zones[zone];
@@ -114,19 +117,12 @@ impl Surfaces {
 
     /// Track of a surface under the heads in a cylinder.
     fn track_under(&self, surface: usize, cylinder: u64) -> Option<Track> {
-        let cylinder = cylinder.checked_sub(self.offsets[surface])?;
-        (cylinder < self.layout.cylinders()).then(|| self.track(surface, cylinder))?
+        self.track(surface, cylinder.checked_sub(self.offsets[surface])?)
     }
 
     /// True if the second surface of a band is run through outwards: its last tracks are nearer then.
     fn direction(&self, timer: &mut Timer<'_, '_>) -> Result<Option<bool>, ExtractError> {
-        let layout = &self.layout;
-        let zone =
-            self.first_cylinders.partition_point(|first| *first <= layout.cylinders() / 2) - 1;
-        let bands = layout.zones[zone].pieces.len() / layout.surfaces;
-        let band = if zone == 0 { bands - 1 } else { 0 };
-        let width = layout.width_of(&layout.zones[zone], band);
-        let piece = band * layout.surfaces + 1;
+        let (zone, piece, width) = self.second_surface()?;
         let from = self.near(|at| self.track_of_piece(0, 0, at), 0)?;
         let mut lag = |track: u64| {
             let to = self.near(|at| self.track_of_piece(zone, piece, at), track)?;
@@ -135,6 +131,27 @@ impl Surfaces {
         };
         let (first, last) = (lag(0)?, lag(width - 1)?);
         Ok(((first - last).abs() > SAME_NS).then_some(last < first))
+    }
+
+    /// A band's piece of the second surface, far from the first band, with data at both ends: its zone, its
+    /// number there and its tracks. In a band where a density changes an end may lie in another zone's.
+    fn second_surface(&self) -> Result<(usize, usize, u64), ExtractError> {
+        let layout = &self.layout;
+        let middle = self.first_cylinders.partition_point(|first| *first <= layout.cylinders() / 2);
+        let mut zones: Vec<usize> = (0..layout.zones.len()).collect();
+        zones.sort_by_key(|zone| zone.abs_diff(middle - 1));
+        let piece_of = |zone: usize| {
+            let bands = layout.zones[zone].pieces.len() / layout.surfaces;
+            let band = if zone == 0 { bands - 1 } else { 0 };
+            let width = layout.width_of(&layout.zones[zone], band);
+            (zone, band * layout.surfaces + 1, width)
+        };
+        let has_ends = |(zone, piece, width): (usize, usize, u64)| {
+            let end = |place| self.near(|at| self.track_of_piece(zone, piece, at), place).is_ok();
+            end(0) && end(width - 1)
+        };
+        let mut pieces = zones.into_iter().map(piece_of);
+        pieces.find(|piece| has_ends(*piece)).ok_or_else(|| no_time("a movement over holes"))
     }
 
     /// The track nearest to a place, before or behind it.
@@ -160,13 +177,24 @@ impl Surfaces {
             let lag = timer.least_lag_between(|_| [from, opposite])?;
             let lag = lag.ok_or_else(|| no_time("a movement to another surface"))?;
             let movement = (surface, from, lag + 2.0 * RESOLUTION_NS);
-            let [inner, outer] = [cylinders - 1, 0]
-                .map(|end| self.last_in_time(timer, movement, [from_cylinder + far, end]));
+            let ends = self.ends(surface);
+            let [inner, outer] =
+                ends.map(|end| self.last_in_time(timer, movement, [from_cylinder + far, end]));
             places.push(from_cylinder as i64 * 2 - (inner? + outer?) as i64);
         }
         places.sort_unstable();
         // Twice the distance, which is even but for the noise of times.
         Ok(places[places.len() / 2].div_euclid(2))
+    }
+
+    /// The innermost and the outermost cylinder that a surface has data near. Its last band may end before
+    /// those of others.
+    fn ends(&self, surface: usize) -> [u64; 2] {
+        let last = self.layout.cylinders() - 1;
+        let has_data = |cylinder: &u64| self.near(|at| self.track(surface, at), *cylinder).is_ok();
+        let steps = || (0..=last).step_by(BESIDE_MAX as usize);
+        let inner = steps().map(|by| last - by).find(has_data);
+        [inner.unwrap_or(last), steps().find(has_data).unwrap_or(0)]
     }
 
     /// The last cylinder of a surface from the first to the second of two that is reached with this lag.
