@@ -9,6 +9,8 @@
 //! A piece has as many tracks as most stretches have. Where it has fewer, the angles say which are
 //! missing; where skews of missing tracks make whole turns, the last ones are taken to be missing.
 
+use std::cmp::Reverse;
+
 use freewheel_model::drive::spec::{Hole, ZoneSpec};
 
 use super::clock::{fold, signed};
@@ -49,6 +51,15 @@ pub struct SurfaceZone {
     pub band_skew: f64,
     /// Pieces in the order of their blocks.
     pub pieces: Vec<Piece>,
+    /// Number of pieces that begin at another angle than the steps between pieces say.
+    misplaced: usize,
+}
+
+impl SurfaceZone {
+    /// Number of values that describe the zone: densities, and places of pieces that steps do not tell.
+    fn values(&self) -> usize {
+        self.densities.len() + self.misplaced
+    }
 }
 
 /// A band on one surface.
@@ -95,6 +106,10 @@ impl Piece {
     fn tracks(&self) -> u64 {
         self.parts.iter().map(|part| part.tracks).sum()
     }
+
+    fn last_track(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.track + part.tracks - 1)
+    }
 }
 
 impl SurfaceLayout {
@@ -104,20 +119,25 @@ impl SurfaceLayout {
         let pieces = pieces(stretches, width)?;
         let counts = 2..=HEADS_MAX.min(pieces.len() as u64) as usize;
         let candidates = counts.flat_map(|surfaces| [false, true].map(|turn| (surfaces, turn)));
-        let zones = |&(surfaces, turn): &(usize, bool)| {
-            let starts = zone_starts(&pieces, surfaces, turn, width)?;
-            Some((starts.len() * surfaces, surfaces, turn))
-        };
-        let (values, surfaces, surfaces_turn) = candidates.filter_map(|one| zones(&one)).min()?;
-        if values >= pieces.len() {
-            // No densities come again.
-            return None;
-        }
-        let starts = zone_starts(&pieces, surfaces, surfaces_turn, width)?;
+        let layouts = candidates.map(|(surfaces, turn)| {
+            let layout = Self::with(&pieces, surfaces, turn, width);
+            let values: usize = layout.zones.iter().map(SurfaceZone::values).sum();
+            // Of equal ones most surfaces: a narrow band of all is one zone, and several of a part of them are
+            // more.
+            ((values, Reverse(surfaces), turn), layout)
+        });
+        let ((values, ..), layout) = layouts.min_by_key(|(key, _)| *key)?;
+        // Otherwise no densities come again.
+        (values < pieces.len()).then_some(layout)
+    }
+
+    fn with(pieces: &[Piece], surfaces: usize, surfaces_turn: bool, width: u64) -> Self {
+        let pieces = whole_bands(pieces, surfaces, width);
+        let starts = zone_starts(&pieces, surfaces, surfaces_turn, width);
         let ends = starts.iter().skip(1).copied().chain([pieces.len()]);
         let zone = |(first, end): (usize, usize)| zone(&pieces[first..end], surfaces, width);
         let zones = starts.iter().copied().zip(ends).map(zone).collect();
-        Some(Self { surfaces, width, surfaces_turn, zones })
+        Self { surfaces, width, surfaces_turn, zones }
     }
 
     /// Surface that comes `order`-th in a band of a zone.
@@ -228,14 +248,24 @@ fn pieces(stretches: &[TrackStretch], width: u64) -> Option<Vec<Piece>> {
     let mut next = 0;
     while next < stretches.len() {
         let like = longest_of(stretches, next)?;
-        let expected = pieces.last().into_iter().flat_map(|last: &Piece| {
-            let end = last.start + (width - 1) as f64 * last.skew;
-            changes.iter().map(move |change| fold(end + change))
-        });
         let own = begins(&stretches[next], like);
         let exactly = |start: f64| if signed(start - own).abs() < SAME_ANGLE { own } else { start };
+        let after = |last_track: u64| {
+            let last = pieces.last().map(|last| last.start + last_track as f64 * last.skew);
+            let changes = &changes;
+            last.into_iter().flat_map(move |end| changes.iter().map(move |change| end + change))
+        };
+        let after = |last_track: u64| after(last_track).map(|start| exactly(fold(start)));
+        let from_first = |start: &f64| *start == own;
+        // Behind a whole band; behind a narrow one, where the piece then begins with its first track; behind a
+        // whole one, with a hole at its own beginning.
+        let narrow = pieces.last().map_or(0, Piece::last_track);
+        let expected = after(width - 1)
+            .filter(from_first)
+            .chain(after(narrow).filter(from_first))
+            .chain(after(width - 1));
         // Where no expected angle explains as much, the piece begins a zone.
-        let candidates = expected.map(exactly).chain([own]);
+        let candidates = expected.chain([own]);
         let found = candidates.filter_map(|start| piece(stretches, next, like, start, width));
         let piece =
             found.reduce(|best, one| if one.tracks() > best.tracks() { one } else { best })?;
@@ -314,15 +344,12 @@ fn piece(
 }
 
 /// First pieces of zones: bands with the same densities, and the same tracks at their ends.
-fn zone_starts(pieces: &[Piece], surfaces: usize, turns: bool, width: u64) -> Option<Vec<usize>> {
+fn zone_starts(pieces: &[Piece], surfaces: usize, turns: bool, width: u64) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut before: Option<Vec<u64>> = None;
     let mut band_of_zone = 0;
     for (band, of_band) in pieces.chunks(surfaces).enumerate() {
         let mut densities: Vec<u64> = of_band.iter().map(|piece| piece.per_track).collect();
-        if of_band.len() < surfaces {
-            return None;
-        }
         if turns && band_of_zone % 2 == 1 {
             densities.reverse();
         }
@@ -339,7 +366,25 @@ fn zone_starts(pieces: &[Piece], surfaces: usize, turns: bool, width: u64) -> Op
         // A narrower band ends its zone.
         before = (width_of(of_band, width) == width).then_some(densities);
     }
-    Some(starts)
+    starts
+}
+
+/// The pieces, and those without data that the last band lacks: the drive's capacity may end in it.
+fn whole_bands(pieces: &[Piece], surfaces: usize, width: u64) -> Vec<Piece> {
+    let mut all = pieces.to_vec();
+    let of_last = all.len() % surfaces;
+    if of_last == 0 || all.len() < 2 * surfaces {
+        return all;
+    }
+    let narrow = width_of(&all[all.len() - of_last..], width);
+    for _ in of_last..surfaces {
+        let at = all.len();
+        let [before, of_band] = [at - surfaces - 1, at - surfaces].map(|piece| &all[piece]);
+        let step = of_band.start - before.start - (width - narrow) as f64 * of_band.skew;
+        let start = fold(all[at - 1].start + step);
+        all.push(Piece { start, parts: Vec::new(), ..of_band.clone() });
+    }
+    all
 }
 
 /// Tracks of a band's pieces: none of them has more.
@@ -354,7 +399,17 @@ fn zone(pieces: &[Piece], surfaces: usize, width: u64) -> SurfaceZone {
     let cylinders = (bands - 1) as u64 * width + width_of(last, width);
     let cylinder_skew = mean_skew(pieces);
     let within = (width - 1) as f64 * cylinder_skew;
-    let steps = Steps::fit(pieces, surfaces);
+    let missing = (width - width_of(last, width)) as f64;
+    // As if the last band were as wide as the others.
+    let start = |(at, piece): (usize, &Piece)| {
+        let narrow_before = if at >= pieces.len() - surfaces { at % surfaces } else { 0 };
+        fold(piece.start + narrow_before as f64 * missing * cylinder_skew)
+    };
+    let starts: Vec<f64> = pieces.iter().enumerate().map(start).collect();
+    let steps = Steps::fit(&starts, surfaces);
+    let misplaced = starts.iter().enumerate().filter(|(at, start)| {
+        signed(**start - steps.due(Steps::counts(*at, surfaces))).abs() > SAME_ANGLE
+    });
     let mut densities: Vec<u64> = pieces[..surfaces].iter().map(|piece| piece.per_track).collect();
     densities.truncate(surfaces);
     SurfaceZone {
@@ -365,6 +420,7 @@ fn zone(pieces: &[Piece], surfaces: usize, width: u64) -> SurfaceZone {
         cylinder_skew,
         band_skew: fold(steps.to_next - within),
         pieces: pieces.to_vec(),
+        misplaced: misplaced.count(),
     }
 }
 
@@ -389,20 +445,20 @@ struct Steps {
 impl Steps {
     /// Steps that place the pieces best. Each is known to a part of a turn from neighbours, and all the
     /// better from pieces further on.
-    fn fit(pieces: &[Piece], surfaces: usize) -> Self {
-        let step = |at: usize| fold(pieces[at + 1].start - pieces[at].start);
+    fn fit(starts: &[f64], surfaces: usize) -> Self {
+        let step = |at: usize| fold(starts[at + 1] - starts[at]);
         let ends_band = |at: usize| at % surfaces == surfaces - 1;
-        let kind = |wanted: bool| (0..pieces.len() - 1).find(|&at| ends_band(at) == wanted);
+        let kind = |wanted: bool| (0..starts.len() - 1).find(|&at| ends_band(at) == wanted);
         let in_band = kind(false).map_or(0.0, step);
         let mut found =
-            Self { start: pieces[0].start, in_band, to_next: kind(true).map_or(in_band, step) };
+            Self { start: starts[0], in_band, to_next: kind(true).map_or(in_band, step) };
         let mut known = 2;
         loop {
-            let count = known.min(pieces.len());
-            found.improve(&pieces[..count], surfaces);
-            if count == pieces.len() {
+            let count = known.min(starts.len());
+            found.improve(&starts[..count], surfaces);
+            if count == starts.len() {
                 // Once more with all of them: some may have been off before.
-                found.improve(pieces, surfaces);
+                found.improve(starts, surfaces);
                 return found;
             }
             known = count * 3 / 2 + 1;
@@ -415,13 +471,18 @@ impl Steps {
         [(at - bands) as f64, bands as f64]
     }
 
+    /// Angle at which a piece begins after so many steps.
+    fn due(&self, [inside, bands]: [f64; 2]) -> f64 {
+        self.start + inside * self.in_band + bands * self.to_next
+    }
+
     /// Least squares of what the steps leave open.
-    fn improve(&mut self, pieces: &[Piece], surfaces: usize) {
+    fn improve(&mut self, starts: &[f64], surfaces: usize) {
         let (mut matrix, mut right) = ([[0.0; 3]; 3], [0.0; 3]);
-        for (at, piece) in pieces.iter().enumerate() {
+        for (at, start) in starts.iter().enumerate() {
             let [inside, bands] = Self::counts(at, surfaces);
-            let due = self.start + inside * self.in_band + bands * self.to_next;
-            let (left, counts) = (signed(piece.start - due), [1.0, inside, bands]);
+            let left = signed(start - self.due([inside, bands]));
+            let counts = [1.0, inside, bands];
             for row in 0..3 {
                 right[row] += counts[row] * left;
                 (0..3).for_each(|column| matrix[row][column] += counts[row] * counts[column]);

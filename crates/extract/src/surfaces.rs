@@ -133,16 +133,17 @@ impl Surfaces {
         Ok(((first - last).abs() > SAME_NS).then_some(last < first))
     }
 
-    /// A band's piece of the second surface, far from the first band, with data at both ends: its zone, its
-    /// number there and its tracks. In a band where a density changes an end may lie in another zone's.
+    /// A band's piece of the second surface with data at both ends: its zone, its number there and its tracks.
+    /// So far from the first band that the arm takes longer than a switch of heads, and not so far that a
+    /// band's width shows in no time. In a band where a density changes an end may lie in another zone's.
     fn second_surface(&self) -> Result<(usize, usize, u64), ExtractError> {
         let layout = &self.layout;
-        let middle = self.first_cylinders.partition_point(|first| *first <= layout.cylinders() / 2);
-        let mut zones: Vec<usize> = (0..layout.zones.len()).collect();
-        zones.sort_by_key(|zone| zone.abs_diff(middle - 1));
-        let piece_of = |zone: usize| {
-            let bands = layout.zones[zone].pieces.len() / layout.surfaces;
-            let band = if zone == 0 { bands - 1 } else { 0 };
+        let cylinders = layout.cylinders();
+        let first = (cylinders / 64).max(4 * layout.width).min(cylinders / 2);
+        let bands = (0..).map(|more| first + more * layout.width);
+        let piece_at = |cylinder: u64| {
+            let zone = self.first_cylinders.partition_point(|first| *first <= cylinder) - 1;
+            let band = ((cylinder - self.first_cylinders[zone]) / layout.width) as usize;
             let width = layout.width_of(&layout.zones[zone], band);
             (zone, band * layout.surfaces + 1, width)
         };
@@ -150,7 +151,7 @@ impl Surfaces {
             let end = |place| self.near(|at| self.track_of_piece(zone, piece, at), place).is_ok();
             end(0) && end(width - 1)
         };
-        let mut pieces = zones.into_iter().map(piece_of);
+        let mut pieces = bands.take_while(|band| *band < cylinders).map(piece_at);
         pieces.find(|piece| has_ends(*piece)).ok_or_else(|| no_time("a movement over holes"))
     }
 
