@@ -11,7 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 
 use crate::case::Case;
 use crate::long::Folder;

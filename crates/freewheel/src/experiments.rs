@@ -2,7 +2,7 @@
 
 use freewheel_freeblock::Timer;
 use freewheel_report::StudyReport;
-use freewheel_sim::config::{Experiment, Observer, Progress};
+use freewheel_sim::experiment::{Experiment, Observer, Progress};
 use freewheel_sim::log::LogError;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_study::{ProgressSink, StudyOptions};

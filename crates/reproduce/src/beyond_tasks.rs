@@ -5,7 +5,8 @@ use freewheel_freeblock::tasks::{
     CADENCE, Event, Extent, Pace, Priority, TaskError, TaskId, TaskSpec, Tasks, Until,
 };
 use freewheel_freeblock::{Options, Rule};
-use freewheel_sim::config::{ConfigError, Experiment, Workload};
+use freewheel_sim::config::{ConfigError, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Op, SimDuration, SimTime};
 use rayon::prelude::*;
 

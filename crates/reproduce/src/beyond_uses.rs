@@ -10,7 +10,8 @@ use freewheel_freeblock::{
 use freewheel_sim::background::{
     CompareResult, FreeblockConfig, PrefetchResult, TaskConfig, UseResult,
 };
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
+use freewheel_sim::config::{ConfigError, SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
 

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload,
-};
+use freewheel_sim::config::{ArrayConfig, ConfigError, SimConfig, ThinkTimeDistribution, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;

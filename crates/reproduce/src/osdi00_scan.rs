@@ -7,9 +7,8 @@ use freewheel_freeblock::Rule;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskConfig, TaskResult};
-use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload,
-};
+use freewheel_sim::config::{ArrayConfig, ConfigError, SimConfig, ThinkTimeDistribution, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{PatternSpec, SizeDistribution};
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, SimDuration};

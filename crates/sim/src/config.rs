@@ -56,9 +56,6 @@ pub use workload::{
     CoarseTimes, ThinkTimeDistribution, TraceWorkload, Workload, check_timing, open, reopen,
 };
 
-pub use crate::experiment::{Experiment, Observer, Planners, Progress};
-pub use crate::result::{PassResult, PostmarkResult, ReferenceRun, WriteBackReferences};
-
 /// A simulation: everything that determines its result, except the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

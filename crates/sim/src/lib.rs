@@ -12,7 +12,7 @@ mod device;
 mod digest;
 mod engine;
 mod events;
-mod experiment;
+pub mod experiment;
 pub mod fidelity;
 mod file_map;
 pub mod files;
@@ -39,6 +39,6 @@ pub use host::{CommandObserver, HostDevice};
 pub use idle::IdleTime;
 pub use linux_device::LinuxDevice;
 pub use result::{
-    BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, Resource, RunResult, SliceResponses,
-    SliceResult, Stages,
+    BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, PassResult, PostmarkResult,
+    ReferenceRun, Resource, RunResult, SliceResponses, SliceResult, Stages, WriteBackReferences,
 };

@@ -294,7 +294,7 @@ fn missing_column() -> ParquetError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Experiment;
+    use crate::experiment::Experiment;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Row;
 

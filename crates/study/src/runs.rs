@@ -6,9 +6,8 @@ use freewheel_model::electronics::spec::{QueueSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_model::stats::Summary;
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_sim::config::{
-    ConfigError, Experiment, Observer, SimConfig, TraceWorkload, Workload, check_timing, open,
-};
+use freewheel_sim::config::{ConfigError, SimConfig, TraceWorkload, Workload, check_timing, open};
+use freewheel_sim::experiment::{Experiment, Observer};
 use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
 use freewheel_sim::source::{Fit, KeptRecords, RecordKeeper};

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
-    ArrayConfig, CacheConfig, ConfigError, Experiment, ScaleConfig, SimConfig, TraceWorkload,
-    Workload, open,
+    ArrayConfig, CacheConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload, open,
 };
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
 use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
 

@@ -529,7 +529,8 @@ mod tests {
         Background::new(tasks, config.idle.as_ref(), None)
     }
 
-    use crate::config::{Experiment, SimConfig};
+    use crate::config::SimConfig;
+    use crate::experiment::Experiment;
     use crate::source::{Closed, Pattern, PatternSpec, ThinkTime};
 
     #[test]

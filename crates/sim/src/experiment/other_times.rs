@@ -2,8 +2,8 @@
 
 use freewheel_trace::TraceInfo;
 
-use super::Experiment;
-use crate::config::{ConfigError, Progress, TraceWorkload, Workload};
+use super::{Experiment, Progress};
+use crate::config::{ConfigError, TraceWorkload, Workload};
 use crate::result::OtherTimes;
 
 impl Experiment {

@@ -9,7 +9,8 @@ use freewheel_model::drive::Drive;
 
 use freewheel_freeblock::tasks::{RoundKind, TaskKind};
 use freewheel_sim::background::TaskResult;
-use freewheel_sim::config::{Experiment, Layout, SimConfig, Workload};
+use freewheel_sim::config::{Layout, SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::PatternSpec;
 use freewheel_sim::{Completion, HostConfig, RunResult};
 use freewheel_units::{Bytes, Prng, SimDuration, SimTime};

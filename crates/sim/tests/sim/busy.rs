@@ -1,7 +1,8 @@
 //! For how long a drive and each of its parts are busy.
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{Completion, Resource, RunResult};
 
 const OPEN: &str = "kind = \"open\"\nmean_gap = \"18ms\"\nrequests = 3000\n";

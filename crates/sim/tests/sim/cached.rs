@@ -1,9 +1,8 @@
 //! Runs behind a storage system's cache.
 
 use freewheel_model::electronics::spec::SectorFormat;
-use freewheel_sim::config::{
-    CacheConfig, Experiment, OpportunisticConfig, PrefetchConfig, SimConfig,
-};
+use freewheel_sim::config::{CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{CacheWork, Completion, RunResult, ServiceParts};
 use freewheel_units::{Blocks, Bytes, Op, SimDuration, SimTime, VolumeBlock};

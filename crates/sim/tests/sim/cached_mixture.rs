@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{CacheWork, Completion};
 use freewheel_units::{Blocks, Op, Prng, SimTime, VolumeBlock};

@@ -1,7 +1,8 @@
 //! Marks of commands for the drive's queue, and a scrub from outside.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::SimDuration;
 
 /// Random reads that a drive serves while a scrub of 256 KiB a read continues.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use freewheel_model::array::Striping;
 use freewheel_model::sched::POLICIES;
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Fit, Placement, Replay, ReplayTiming};
 use freewheel_sim::{Arm, ArmExecutor, Completion, Mechanics, RunResult, SeekErrors, library, run};
 use freewheel_trace::Record;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::files::CoolingResult;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_units::Bytes;

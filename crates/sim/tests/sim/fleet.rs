@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{Completion, DriveResult, RunResult};
 use freewheel_trace::{ParquetWriter, Record};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock};

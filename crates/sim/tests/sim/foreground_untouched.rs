@@ -13,7 +13,8 @@ use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec
 use freewheel_model::drive::{Drive, Physical, Position};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::FreeTime;
-use freewheel_sim::config::{Experiment, Planners, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::{Experiment, Planners};
 use freewheel_sim::source::PatternSpec;
 use freewheel_testkit::drives::random_spec;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};

@@ -1,7 +1,8 @@
 //! Force unit access from a workload to the media.
 
 use freewheel_sim::background::UseResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::Request;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_trace::{Record, TraceWriter};

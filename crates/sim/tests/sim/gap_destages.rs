@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{Completion, RunResult};
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use freewheel_model::drive::Drive;
 use freewheel_sim::CacheWork;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime, VolumeBlock};
 

@@ -1,7 +1,8 @@
 //! Linux's schedulers in front of a drive with its own queue.
 
 use freewheel_model::sched::linux::LINUX_SCHEDULERS;
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{Completion, RunResult, library};
 use proptest::prelude::*;
 

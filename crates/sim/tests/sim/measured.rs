@@ -1,6 +1,7 @@
 //! Warm-up and slices, against sums over the observed completions.
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{CacheWork, Completion, RunResult, SliceResponses};
 use freewheel_units::{Op, SimTime};
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Fit, TracedThinkTime};
 use freewheel_sim::{Completion, RunResult};
 use freewheel_trace::{ParquetWriter, Record};

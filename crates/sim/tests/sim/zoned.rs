@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Fit, Placement, Replay, ReplayTiming};
 use freewheel_sim::{Completion, Refusal, RefusedWrites, RunResult};
 use freewheel_trace::Record;

@@ -1,7 +1,8 @@
 //! Runs of the trace against a drive, with caches of each size in front.
 
 use freewheel_model::cache::CachePolicy;
-use freewheel_sim::config::{CacheConfig, ConfigError, Experiment, SimConfig, check_timing};
+use freewheel_sim::config::{CacheConfig, ConfigError, SimConfig, check_timing};
+use freewheel_sim::experiment::Experiment;
 use freewheel_trace::{Format, TraceInfo};
 use freewheel_units::Bytes;
 use rayon::prelude::*;

@@ -16,7 +16,8 @@ mod measure;
 mod ranking;
 mod variant;
 
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -7,8 +7,9 @@
 use freewheel_model::electronics::{DurationLimit, LimitPolicy};
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
-    CommandsConfig, ConfigError, Experiment, MarksConfig, OutsideScrubConfig, SimConfig,
+    CommandsConfig, ConfigError, MarksConfig, OutsideScrubConfig, SimConfig,
 };
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;

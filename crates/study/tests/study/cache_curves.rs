@@ -5,7 +5,8 @@ use std::io::Write;
 
 use freewheel_model::cache::{BlockRange, CachePolicy, POLICIES, ReadCache, ReadCacheSpec};
 use freewheel_sim::Completion;
-use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::config::{SimConfig, TraceWorkload, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_study::{
     CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheSize, ComparedPolicy, ResponseRuns,
     Responses, SimulatedResponses, cache_curves,

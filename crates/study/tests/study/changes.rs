@@ -5,7 +5,8 @@ use std::io::Write;
 use freewheel_model::cache::CachePolicy;
 use freewheel_model::drive::spec::Turn;
 use freewheel_sim::Completion;
-use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::config::{SimConfig, TraceWorkload, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::ReplayMode;
 use freewheel_study::changes::{Change, Changes, Goal, PREFETCH_CACHE, Part, Tried, Variant};
 use freewheel_study::{

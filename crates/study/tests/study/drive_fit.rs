@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use freewheel_model::drive::scale::Scaling;
 use freewheel_sim::Completion;
-use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
+use freewheel_sim::config::{SimConfig, TraceWorkload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::library;
 use freewheel_study::{DriveFit, StudyError, StudyOptions, fit_drive};
 use freewheel_units::{BLOCK_BYTES, Op};
