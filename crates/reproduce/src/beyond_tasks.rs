@@ -35,7 +35,7 @@ fn run(experiment: &Experiment, specs: &[TaskSpec]) -> Result<WatchedScan, Confi
     let registered: Result<Vec<TaskId>, TaskError> =
         specs.iter().map(|spec| tasks.register(SimTime::ZERO, spec.clone())).collect();
     let watched = registered.expect("tasks within the drive")[0];
-    experiment.run_freeblock(vec![&mut tasks], &mut |_| {}, &mut |_, _| {})?;
+    experiment.new_run().with_planners(vec![&mut tasks]).simulate()?;
     let mut result = WatchedScan { done: SimTime::ZERO, own: 0, others: 0 };
     for event in tasks.events() {
         match event {

@@ -312,7 +312,7 @@ mod tests {
         let config = SimConfig::parse(EXPERIMENT, "test", overrides).unwrap();
         let mut log = CompletionLog::create(path, &config).unwrap();
         let experiment = Experiment::new(config.clone()).unwrap();
-        experiment.run_observed(Some(&mut |c| log.record(c)), &mut |_, _| {}).unwrap();
+        experiment.new_run().with_observer(&mut |c| log.record(c)).simulate().unwrap();
         log.finish().unwrap();
         config
     }

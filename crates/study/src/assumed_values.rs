@@ -337,7 +337,8 @@ fn moved(
         let run = work.begin(1);
         // A smaller drive may be too small for the trace.
         let Ok(other) = experiment.on_drive(spec) else { continue };
-        let result = other.run_observed(None, &mut |done, total| run.at(done, total))?;
+        let result =
+            other.new_run().with_progress(&mut |done, total| run.at(done, total)).simulate()?;
         let change = relative(today.ns, today.goal.ns(&result));
         if changes.iter().all(|other| other.abs() < change.abs()) {
             largest = Some(by);

@@ -53,7 +53,7 @@ impl Inferred {
             responses[index] = response.ns();
             sum_ns += u128::from(response.ns());
         };
-        experiment.run_observed(Some(&mut observer), &mut |_, _| {})?;
+        experiment.new_run().with_observer(&mut observer).simulate()?;
         let mean_response_ns = (sum_ns / responses.len().max(1) as u128) as u64;
         let responses = InferredResponses::new(responses);
         let parents = doubt(workload, trace, experiment.config.seed, &responses)?;

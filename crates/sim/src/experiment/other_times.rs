@@ -32,7 +32,7 @@ impl Experiment {
             // Their times are those of this experiment.
             stream.kept = None;
         }
-        let response = other.run_observed(None, progress)?.response;
+        let response = other.new_run().with_progress(progress).simulate()?.response;
         Ok(Some(OtherTimes { coarse_times, response }))
     }
 }

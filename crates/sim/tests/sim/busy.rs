@@ -14,7 +14,7 @@ fn run(workload: &str, change: impl FnOnce(&mut DriveSpec)) -> (RunResult, Vec<C
     let mut experiment = Experiment::new(config).unwrap();
     change(&mut experiment.spec);
     let mut list = Vec::new();
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {});
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate();
     (result.unwrap(), list)
 }
 

@@ -379,7 +379,7 @@ fn each_arm_of_an_experiment_has_its_planner_and_bandwidth_is_told() {
         let alone = experiment.run().unwrap();
         let mut busy: Vec<Busy> = (0..arms).map(|arm| Busy::new(&experiment.drive, arm)).collect();
         let planners: Planners<'_> = busy.iter_mut().map(|busy| busy as &mut dyn Planner).collect();
-        let with = experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        let with = experiment.new_run().with_planners(planners).simulate().unwrap();
         assert_eq!(with.result_hash, alone.result_hash);
         let free = with.free.unwrap();
         assert!(adds_up(&free.time) && busy.iter().all(|busy| busy.blocks > 0), "{name}");

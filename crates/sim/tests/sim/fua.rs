@@ -15,7 +15,7 @@ fn parsed(text: &str) -> SimConfig {
 fn run(text: &str) -> (RunResult, Vec<Completion>) {
     let mut list = Vec::new();
     let experiment = Experiment::new(parsed(text)).unwrap();
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate().unwrap();
     (result, list)
 }
 

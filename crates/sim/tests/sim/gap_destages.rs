@@ -63,7 +63,8 @@ fn run(mut clients: Clients, overrides: &[&str]) -> (RunResult, Vec<Completion>)
     let mut completions = Vec::new();
     let mut observer = |completion: &Completion| completions.push(*completion);
     let experiment = Experiment::new(config).unwrap();
-    let result = experiment.run_source(&mut clients, Vec::new(), &mut observer).unwrap();
+    let result =
+        experiment.new_run().with_observer(&mut observer).simulate_source(&mut clients).unwrap();
     (result, completions)
 }
 

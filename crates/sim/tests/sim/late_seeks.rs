@@ -70,8 +70,11 @@ fn run(requests: &[(u64, Op, u64)], kinds: &[&str]) -> Run {
     let requests = requests.iter().map(|&(us, op, start)| (at(us), op, start)).collect();
     let mut ends = Vec::new();
     let mut observer = |end: &freewheel_sim::Completion| ends.push(end.end);
-    let result =
-        experiment(kinds).run_source(&mut Timed(requests), Vec::new(), &mut observer).unwrap();
+    let result = experiment(kinds)
+        .new_run()
+        .with_observer(&mut observer)
+        .simulate_source(&mut Timed(requests))
+        .unwrap();
     Run { work: result.cache.unwrap(), ends }
 }
 

@@ -145,7 +145,7 @@ impl Bench<'_> {
         let name = run.name();
         let mut report =
             |done, total| (self.progress)(CacheProgress::Running { run: &name, done, total });
-        let result = experiment.run_observed(None, &mut report)?;
+        let result = experiment.new_run().with_progress(&mut report).simulate()?;
         Ok(ResponsePoint {
             size_bytes: run.size_bytes,
             reads: result.read_response,

@@ -257,7 +257,7 @@ impl ChangesBench<'_> {
             None => system.with_config(config)?,
             Some(variant) => variant.of(system, config)?,
         };
-        Ok(experiment.run_observed(None, &mut report)?.into())
+        Ok(experiment.new_run().with_progress(&mut report).simulate()?.into())
     }
 }
 

@@ -203,7 +203,7 @@ impl FitBench {
                 }
             }
         };
-        experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;
+        experiment.new_run().with_observer(&mut observe).simulate()?;
         Ok(Some(self.recorded.compare(&simulated)))
     }
 }

@@ -203,7 +203,7 @@ pub(super) fn run_each<'a>(
             Some(beside) => beside.beside(config)?,
             None => Experiment::new(config)?,
         };
-        let result = experiment.run_observed(None, &mut |_, _| goes_on())?;
+        let result = experiment.new_run().with_progress(&mut |_, _| goes_on()).simulate()?;
         keep(SweepRow::new(number, &result))?;
         if before.len() < DRIVES_MAX
             && !before.iter().any(|it| has_drive_of(&it.config, &experiment.config))

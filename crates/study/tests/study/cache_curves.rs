@@ -272,7 +272,7 @@ fn plain_run(options: &CacheCurvesOptions, cache: &str, from: u64) -> [f64; 2] {
         }
     };
     let experiment = Experiment::new(config).unwrap();
-    experiment.run_observed(Some(&mut observer), &mut |_, _| {}).unwrap();
+    experiment.new_run().with_observer(&mut observer).simulate().unwrap();
     [mean_ns(&reads), mean_ns(&writes)]
 }
 

@@ -29,7 +29,7 @@ fn recorded(keep: impl Fn(u64) -> bool) -> tempfile::NamedTempFile {
     let mut all: Vec<Completion> = Vec::new();
     let mut observe = |completion: &Completion| all.push(*completion);
     let other = experiment.on_drive(other).unwrap();
-    other.run_observed(Some(&mut observe), &mut |_, _| {}).unwrap();
+    other.new_run().with_observer(&mut observe).simulate().unwrap();
     all.sort_by_key(|completion| completion.request.tag);
     let mut csv = HEADER.to_owned();
     for (number, Completion { request, arrival, end, .. }) in (0..).zip(&all) {
