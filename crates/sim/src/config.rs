@@ -158,6 +158,31 @@ fn default_drive() -> String {
     library::DEFAULT_DRIVE.into()
 }
 
+impl Default for SimConfig {
+    /// The experiment of a file with `workload.kind = "closed"` and nothing else: one random request at a time.
+    fn default() -> Self {
+        Self {
+            seed: default_seed(),
+            drive: default_drive(),
+            scale: ScaleConfig::default(),
+            zero_latency: None,
+            scheduler: PolicySpec::default(),
+            electronics: yes(),
+            queue_depth: None,
+            keep_free_blocks_before: None,
+            write_cache: None,
+            commands: None,
+            array: ArrayConfig::default(),
+            cache: None,
+            freeblock: None,
+            host: None,
+            warm_up: 0.0,
+            slices: one(),
+            workload: Workload::default(),
+        }
+    }
+}
+
 impl SimConfig {
     /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. Relative paths
     /// in the file, of a drive or a trace, start at the file's folder. Paths in an override start at
@@ -275,5 +300,16 @@ impl SimConfig {
             },
         };
         Err(ConfigError::Parse { origin, message: fault.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SimConfig;
+
+    #[test]
+    fn the_default_is_what_a_file_with_only_a_closed_workload_says() {
+        let read = SimConfig::parse("workload = { kind = \"closed\" }", "test", &[]).unwrap();
+        assert_eq!(read, SimConfig::default());
     }
 }

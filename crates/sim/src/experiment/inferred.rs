@@ -113,21 +113,10 @@ impl Reference {
         SimConfig {
             seed: config.seed,
             drive: self.name.clone(),
-            scale: Default::default(),
-            zero_latency: None,
             scheduler: PolicySpec::Fcfs,
             electronics: true,
-            queue_depth: None,
-            keep_free_blocks_before: None,
-            write_cache: None,
-            commands: None,
-            array: Default::default(),
-            cache: None,
-            freeblock: None,
-            host: None,
-            warm_up: 0.0,
-            slices: 1,
             workload: Workload::Trace(workload),
+            ..SimConfig::default()
         }
     }
 }
