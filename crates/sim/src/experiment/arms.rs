@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freewheel_host::SameTrack;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::sched::linux::BlockLayer;
 use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
@@ -68,7 +68,7 @@ impl Experiment {
             let (inside, outside) = self.sides(&mut sides, number);
             let spec = self.spec_of(number);
             let electronics = spec.electronics.with_processing(spec.overhead);
-            let device = WholeDrive::new(Unit::new(&inside, &electronics)?, executor);
+            let device = WholeDrive::new(DriveUnit::new(&inside, &electronics)?, executor);
             Ok(Arm { device, policy: self.policy(&outside)?, drive: outside })
         };
         self.executors(planners).map(arm).collect()
