@@ -65,7 +65,7 @@ const PLACES: &[(&str, &str)] = &[
     ("freeblock/src", "free work"),
     ("sim/src/background", "free work"),
     ("host/src", "free work"),
-    ("sim/src/host", "free work"),
+    ("sim/src/predicted_device", "free work"),
     ("model/src/drive", "mechanics"),
     ("sim/src/device", "mechanics"),
     ("sim/src/arm_executor", "mechanics"),

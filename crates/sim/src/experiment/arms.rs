@@ -19,8 +19,8 @@ use crate::config::{CacheConfig, ConfigError, HostConfig, SimConfig, Workload, s
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::Arm;
 use crate::gap_destages::GapDestages;
-use crate::host::HostDevice;
 use crate::linux_device::LinuxDevice;
+use crate::predicted_device::PredictedDevice;
 
 /// A drive, its mechanics alone, and as it looks from outside.
 struct Sides {
@@ -115,7 +115,7 @@ impl Experiment {
         &self,
         host: &HostConfig,
         planners: Planners<'p>,
-    ) -> Result<Vec<Arm<HostDevice<'p>>>, ConfigError> {
+    ) -> Result<Vec<Arm<PredictedDevice<'p>>>, ConfigError> {
         let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
         let mut spec = self.spec.clone();
         if !self.has_electronics() {
@@ -127,7 +127,7 @@ impl Experiment {
             let seed = seed + u64::from(number);
             let scheduler = host.scheduler(&spec, &self.drive, *policy)?.with_seed(seed);
             let drive = host.emulated(&spec, name, seed)?;
-            let device = HostDevice::new(scheduler, drive, planners.next());
+            let device = PredictedDevice::new(scheduler, drive, planners.next());
             Ok(Arm { drive: Arc::clone(&self.drive), policy: PolicySpec::Fcfs.build()?, device })
         };
         (0..self.arm_count()).map(arm).collect()

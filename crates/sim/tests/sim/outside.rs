@@ -23,7 +23,7 @@ use freewheel_sim::black_box::{Activity, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::config::SimConfig;
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, ThinkTime};
-use freewheel_sim::{Arm, Completion, Device, HostDevice, library, run};
+use freewheel_sim::{Arm, Completion, Device, PredictedDevice, library, run};
 use freewheel_testkit::drives::{random_spec, with_remaps};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
@@ -236,7 +236,7 @@ impl Setting {
         let planner = self.free.then_some(&mut planner as &mut dyn Planner);
         let (mut finished, mut completions) = (Vec::new(), Vec::new());
         let mut watch = |one: &Finished| finished.push(one.clone());
-        let device = HostDevice::new(scheduler, drive, planner).watched_by(&mut watch);
+        let device = PredictedDevice::new(scheduler, drive, planner).watched_by(&mut watch);
         let policy = PolicySpec::Fcfs.build().unwrap();
         let mut arms = [Arm { drive: Arc::clone(&believed), policy, device }];
         let mut source = self.transactions(&believed);
