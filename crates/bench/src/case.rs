@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 
 use crate::disksim::Load;
 

@@ -11,7 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 
 use crate::case::Case;
 use crate::long::Folder;
@@ -64,7 +65,7 @@ const PLACES: &[(&str, &str)] = &[
     ("freeblock/src", "free work"),
     ("sim/src/background", "free work"),
     ("host/src", "free work"),
-    ("sim/src/host", "free work"),
+    ("sim/src/predicted_device", "free work"),
     ("model/src/drive", "mechanics"),
     ("sim/src/device", "mechanics"),
     ("sim/src/arm_executor", "mechanics"),

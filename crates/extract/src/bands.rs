@@ -8,9 +8,9 @@
 use freewheel_model::drive::spec::{Direction, Mapping};
 
 use super::clock::{Clock, fold};
-use super::host::Host;
 use super::limits::{HEADS_MAX, SAME_NS};
 use super::map::{InBands, Runs, ZoneMap};
+use super::prober::Prober;
 use super::seeks::{Timer, Track};
 use super::{ExtractError, no_time};
 
@@ -19,7 +19,7 @@ const WIDTH_MIN: u64 = 3;
 
 /// True if the tracks lie in bands; then all zones have runs that are those of surfaces.
 pub(super) fn are_bands(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     zones: &mut [ZoneMap],
 ) -> Result<bool, ExtractError> {
@@ -28,7 +28,7 @@ pub(super) fn are_bands(
     let Some(zone) = longest.or_else(|| zones.iter().find(|zone| zone.heads >= WIDTH_MIN)) else {
         return Ok(false);
     };
-    if zone.heads > 1 && !grows(host, clock, zones, zone)? {
+    if zone.heads > 1 && !grows(prober, clock, zones, zone)? {
         return Ok(false);
     }
     for zone in zones {
@@ -39,17 +39,17 @@ pub(super) fn are_bands(
 
 /// True if movements to tracks that come later in a group of this many take longer than to the next.
 fn grows(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
     zone: &ZoneMap,
 ) -> Result<bool, ExtractError> {
     let index = zones.iter().position(|other| other.first == zone.first).unwrap_or_default();
     let groups = (zone.blocks / zone.per_track / zone.heads).saturating_sub(1).max(1);
-    let mut timer = Timer::of_reads(host, clock, zones);
+    let mut timer = Timer::of_reads(prober, clock, zones);
     let mut lag = |order: u64| {
-        let lag = timer.least_lag_between(|host| {
-            let from = host.below(groups) * zone.heads;
+        let lag = timer.least_lag_between(|prober| {
+            let from = prober.below(groups) * zone.heads;
             [from, from + order].map(|track| Track { zone: index, track })
         })?;
         lag.ok_or_else(|| no_time("a movement to the next track"))
@@ -93,11 +93,11 @@ fn surfaces_as_runs(zone: &mut ZoneMap) {
 /// Finds out how many surfaces there are, and in which order cylinders and surfaces come. Err for bands
 /// of several widths, of which a file would say that they are as wide everywhere.
 pub(super) fn order(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     zones: &mut [ZoneMap],
 ) -> Result<(), ExtractError> {
-    let found = in_bands(host, clock, zones)?;
+    let found = in_bands(prober, clock, zones)?;
     let width = zones.iter().filter_map(width).max().unwrap_or(1);
     let last = zones.len().saturating_sub(1);
     // After the drive's last block its last band may have surfaces without data.
@@ -129,7 +129,7 @@ fn is_whole(zone: &ZoneMap, cylinders: u64, surfaces: u64) -> bool {
 }
 
 fn in_bands(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
 ) -> Result<InBands, ExtractError> {
@@ -138,13 +138,13 @@ fn in_bands(
     let (zone, runs) = (&zones[index], count(&zones[index]));
 
     let width = width(zone).unwrap_or(1);
-    host.begin("surfaces of a band", runs.min(HEADS_MAX));
-    let mut timer = Timer::of_reads(host, clock, zones);
+    prober.begin("surfaces of a band", runs.min(HEADS_MAX));
+    let mut timer = Timer::of_reads(prober, clock, zones);
     // From the beginning of the first run to the same or the mirrored place of another.
     let mut lag = |run: u64, is_mirrored: bool| {
-        timer.host.reached(run);
-        let lag = timer.least_lag_between(|host| {
-            let step = host.below(width.div_ceil(8));
+        timer.prober.reached(run);
+        let lag = timer.least_lag_between(|prober| {
+            let step = prober.below(width.div_ceil(8));
             let there = if is_mirrored { width - 1 - step } else { step };
             [step, run * width + there].map(|track| Track { zone: index, track })
         })?;

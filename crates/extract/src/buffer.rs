@@ -5,7 +5,7 @@
 
 use freewheel_units::SimDuration;
 
-use super::host::{Host, Shadow};
+use super::prober::{Prober, Shadow};
 use super::{ExtractError, readable};
 
 /// The buffer as seen from outside.
@@ -49,14 +49,14 @@ const PAUSE_MAX: SimDuration = SimDuration::from_ms(450);
 
 /// Looks for a buffer; None when a block read twice in a row comes from the media again, or when it comes
 /// no sooner than one that was never read. Err where no platter turns.
-pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractError> {
+pub(super) fn measure(prober: &mut Prober<'_>) -> Result<Option<Buffer>, ExtractError> {
     let (mut firsts, mut times) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        let (block, first) = host.read_elsewhere(&[])?;
+        let (block, first) = prober.read_elsewhere(&[])?;
         firsts.push(first.took());
-        times.push(host.read(block)?.took());
+        times.push(prober.read(block)?.took());
     }
-    ensure_turning(host, &mut firsts)?;
+    ensure_turning(prober, &mut firsts)?;
     times.sort_unstable();
     let median = times[PAIRS / 2];
     if median >= SHORTEST_TURN {
@@ -72,22 +72,25 @@ pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractErro
     let hits: Vec<u64> = times.iter().filter(|t| **t < hit_below).map(|t| t.ns()).collect();
     let hit = SimDuration::from_ns(hits.iter().sum::<u64>() / hits.len() as u64);
     let mut buffer = Buffer { hit, hit_below, segments: 0, ahead: 0, behind: 0 };
-    buffer.segments = segments(host, hit_below)?;
-    host.set_shadow(Shadow { reads: buffer.segments as usize, reach: 0 });
-    buffer.ahead = reach(host, &buffer, |block, by| block.checked_add(by))?;
-    buffer.behind = reach(host, &buffer, |block, by| block.checked_sub(by))?;
+    buffer.segments = segments(prober, hit_below)?;
+    prober.set_shadow(Shadow { reads: buffer.segments as usize, reach: 0 });
+    buffer.ahead = reach(prober, &buffer, |block, by| block.checked_add(by))?;
+    buffer.behind = reach(prober, &buffer, |block, by| block.checked_sub(by))?;
     Ok(Some(buffer))
 }
 
 /// Makes sure that the times of reads at random places differ as those of a turning platter do. Few of
 /// one may be alike by chance, so that more are read. Sorts them.
-fn ensure_turning(host: &mut Host<'_>, times: &mut Vec<SimDuration>) -> Result<(), ExtractError> {
+fn ensure_turning(
+    prober: &mut Prober<'_>,
+    times: &mut Vec<SimDuration>,
+) -> Result<(), ExtractError> {
     times.sort_unstable();
     if middle_half(times) >= SHORTEST_TURN / 2 {
         return Ok(());
     }
     while times.len() < PLACES_SURE {
-        times.push(host.read_elsewhere(&[])?.1.took());
+        times.push(prober.read_elsewhere(&[])?.1.took());
     }
     times.sort_unstable();
     if middle_half(times) >= SHORTEST_TURN / TURN_PARTS {
@@ -102,10 +105,10 @@ fn middle_half(times: &[SimDuration]) -> SimDuration {
     times[times.len() * 3 / 4] - times[times.len() / 4]
 }
 
-fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractError> {
+fn segments(prober: &mut Prober<'_>, hit_below: SimDuration) -> Result<u32, ExtractError> {
     let mut kept = 0;
     let mut gone = 1;
-    while stays(host, gone, hit_below)? {
+    while stays(prober, gone, hit_below)? {
         kept = gone;
         gone *= 2;
         if gone > SEGMENTS_MAX {
@@ -114,7 +117,7 @@ fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractE
     }
     while gone - kept > 1 {
         let middle = usize::midpoint(kept, gone);
-        if stays(host, middle, hit_below)? {
+        if stays(prober, middle, hit_below)? {
             kept = middle;
         } else {
             gone = middle;
@@ -124,24 +127,28 @@ fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractE
 }
 
 /// True if a block is still in the buffer after this many reads elsewhere.
-fn stays(host: &mut Host<'_>, others: usize, hit_below: SimDuration) -> Result<bool, ExtractError> {
+fn stays(
+    prober: &mut Prober<'_>,
+    others: usize,
+    hit_below: SimDuration,
+) -> Result<bool, ExtractError> {
     let mut hits = 0;
     for _ in 0..TRIALS {
-        let (block, _) = host.read_elsewhere(&[])?;
+        let (block, _) = prober.read_elsewhere(&[])?;
         let mut came = 0;
         while came < others {
             // A hit by chance replaces no segment.
-            let (_, other) = host.read_elsewhere(&[block])?;
+            let (_, other) = prober.read_elsewhere(&[block])?;
             came += usize::from(other.took() >= hit_below);
         }
-        hits += usize::from(host.read(block)?.took() < hit_below);
+        hits += usize::from(prober.read(block)?.took() < hit_below);
     }
     Ok(3 * hits > 2 * TRIALS)
 }
 
 /// The greatest power of two for which a block so far away was in the buffer anywhere.
 fn reach(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     buffer: &Buffer,
     away: impl Fn(u64, u64) -> Option<u64>,
 ) -> Result<u64, ExtractError> {
@@ -150,12 +157,12 @@ fn reach(
     while by <= REACH_MAX && by <= 4 * reach.max(1) {
         let mut hits = 0;
         for _ in 0..PLACES {
-            let block = host.elsewhere(&[])?;
-            let Some(other) = away(block, by).filter(|&other| other < host.blocks()) else {
+            let block = prober.elsewhere(&[])?;
+            let Some(other) = away(block, by).filter(|&other| other < prober.blocks()) else {
                 continue;
             };
-            host.freshen(&[block, other])?;
-            hits += usize::from(comes_along(host, block, other, buffer.hit_below)?);
+            prober.freshen(&[block, other])?;
+            hits += usize::from(comes_along(prober, block, other, buffer.hit_below)?);
             // One might be a miss that was quick by chance.
             if hits > 1 {
                 reach = by;
@@ -169,18 +176,18 @@ fn reach(
 
 /// True if a block is in the buffer a while after another one was read.
 fn comes_along(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     read: u64,
     other: u64,
     hit_below: SimDuration,
 ) -> Result<bool, ExtractError> {
-    if readable(host.read(read))?.is_none() {
+    if readable(prober.read(read))?.is_none() {
         return Ok(false);
     }
     // What lies before is in the buffer when the block is, as it passes the head first.
     let on = other.saturating_sub(read);
-    host.sleep((PAUSE_MIN + PAUSE_A_BLOCK * on).min(PAUSE_MAX));
-    Ok(readable(host.read(other))?.is_some_and(|done| done.took() < hit_below))
+    prober.sleep((PAUSE_MIN + PAUSE_A_BLOCK * on).min(PAUSE_MAX));
+    Ok(readable(prober.read(other))?.is_some_and(|done| done.took() < hit_below))
 }
 
 impl Buffer {

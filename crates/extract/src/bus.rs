@@ -8,8 +8,8 @@ use freewheel_units::{Op, SimDuration};
 
 use super::buffer::Buffer;
 use super::clock::{Clock, agreeing, fold, mean_angle, signed};
-use super::host::Host;
 use super::map::ZoneMap;
+use super::prober::Prober;
 use super::{ExtractError, readable};
 
 /// Observations of the bus.
@@ -61,14 +61,14 @@ const SURE: f64 = 4.0;
 
 /// A time only where it is one beyond its error.
 pub(super) fn measure(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
     buffer: Option<Buffer>,
 ) -> Result<BusFound, ExtractError> {
     let bus = match buffer {
-        Some(buffer) => of_hits(host, clock, buffer)?,
-        None => of_media(host, clock, zones)?,
+        Some(buffer) => of_hits(prober, clock, buffer)?,
+        None => of_media(prober, clock, zones)?,
     };
     Ok(match bus {
         BusFound::Time(bus) if bus.block_ns <= SURE * bus.error_ns => BusFound::NoTime,
@@ -76,11 +76,15 @@ pub(super) fn measure(
     })
 }
 
-fn of_hits(host: &mut Host<'_>, clock: &Clock, buffer: Buffer) -> Result<BusFound, ExtractError> {
+fn of_hits(
+    prober: &mut Prober<'_>,
+    clock: &Clock,
+    buffer: Buffer,
+) -> Result<BusFound, ExtractError> {
     for blocks in LENGTHS {
         let mut times = Vec::new();
         for _ in 0..READS {
-            times.extend(second_read(host, blocks)?);
+            times.extend(second_read(prober, blocks)?);
         }
         times.sort_unstable();
         let quarter = times.len() / 4;
@@ -102,18 +106,18 @@ fn of_hits(host: &mut Host<'_>, clock: &Clock, buffer: Buffer) -> Result<BusFoun
 }
 
 /// Time of a read of blocks that were read just before.
-fn second_read(host: &mut Host<'_>, blocks: u32) -> Result<Option<SimDuration>, ExtractError> {
-    let block = host.elsewhere(&[])?.min(host.blocks().saturating_sub(blocks.into()));
-    if readable(host.ask_for(Op::Read, block, blocks))?.is_none() {
+fn second_read(prober: &mut Prober<'_>, blocks: u32) -> Result<Option<SimDuration>, ExtractError> {
+    let block = prober.elsewhere(&[])?.min(prober.blocks().saturating_sub(blocks.into()));
+    if readable(prober.ask_for(Op::Read, block, blocks))?.is_none() {
         return Ok(None);
     }
-    let pause = host.below(PAUSE_MAX.ns());
-    host.sleep(SimDuration::from_ns(pause));
-    Ok(readable(host.ask_for(Op::Read, block, blocks))?.map(|done| done.took()))
+    let pause = prober.below(PAUSE_MAX.ns());
+    prober.sleep(SimDuration::from_ns(pause));
+    Ok(readable(prober.ask_for(Op::Read, block, blocks))?.map(|done| done.took()))
 }
 
 fn of_media(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
 ) -> Result<BusFound, ExtractError> {
@@ -121,13 +125,13 @@ fn of_media(
     let mut late = Vec::new();
     let tracks = (zone.blocks / zone.per_track).max(1);
     for _ in 0..READS {
-        clock.keep(host)?;
-        let block = zone.track_first(host.below(tracks));
+        clock.keep(prober)?;
+        let block = zone.track_first(prober.below(tracks));
         let last = block + FROM_MEDIA - 1;
         if last >= zone.end() || zone.track_of(last).0 != zone.track_of(block).0 {
             continue;
         }
-        let done = readable(host.ask_for(Op::Read, block, FROM_MEDIA as u32))?;
+        let done = readable(prober.ask_for(Op::Read, block, FROM_MEDIA as u32))?;
         let Some(done) = done.filter(|done| clock.times(done)) else { continue };
         late.push(fold(clock.angle(done.end) - zone.angle(last)));
     }

@@ -13,8 +13,8 @@ use std::f64::consts::TAU;
 
 use freewheel_units::{SimDuration, SimTime};
 
-use super::host::{Done, Host};
 use super::passages::{self, Passage, TimingSpread, slope, turns_in};
+use super::prober::{Done, Prober};
 use super::{ExtractError, readable};
 
 /// Angles are turns in [0, 1): how far the spindle has turned when an answer comes.
@@ -128,34 +128,34 @@ pub(super) fn mean_angle(angles: impl Iterator<Item = f64> + Clone) -> f64 {
 
 impl Clock {
     /// Finds the period from answers alone.
-    pub fn find(host: &mut Host<'_>) -> Result<Self, ExtractError> {
-        host.begin("rotation", FIRST_PASSES_MAX as u64);
+    pub fn find(prober: &mut Prober<'_>) -> Result<Self, ExtractError> {
+        prober.begin("rotation", FIRST_PASSES_MAX as u64);
         let mut clock = Self {
-            references: references(host)?,
+            references: references(prober)?,
             angles: Vec::new(),
             period_ns: 0.0,
             pace_ns: 0.0,
             zero_ns: 0.0,
-            synchronised: host.now(),
-            session: host.session(),
+            synchronised: prober.now(),
+            session: prober.session(),
             zeros: vec![Vec::new()],
             every: SYNCHRONISE_EVERY,
             strays_ns: VecDeque::new(),
             jitter_square: 0.0,
             passes: 0.0,
         };
-        let mut passes = vec![clock.pass(host, PAUSE_MAX)?];
-        let took = (host.now() - clock.synchronised).max(LONGER_PAUSE_MIN);
+        let mut passes = vec![clock.pass(prober, PAUSE_MAX)?];
+        let took = (prober.now() - clock.synchronised).max(LONGER_PAUSE_MIN);
         for pass in 1..FIRST_PASSES_MAX {
-            host.reached(pass as u64);
+            prober.reached(pass as u64);
             // Passes of one length would be as good for periods that differ by a turn a pass.
-            let pause = host.below(2 * took.ns());
-            host.sleep(SimDuration::from_ns(pause));
-            let answers = clock.pass(host, PAUSE_MAX)?;
+            let pause = prober.below(2 * took.ns());
+            prober.sleep(SimDuration::from_ns(pause));
+            let answers = clock.pass(prober, PAUSE_MAX)?;
             if answers.iter().flatten().any(|done| done.session != clock.session) {
                 // Times of two sessions have no common zero.
-                clock.session = host.session();
-                passes = vec![clock.pass(host, PAUSE_MAX)?];
+                clock.session = prober.session();
+                passes = vec![clock.pass(prober, PAUSE_MAX)?];
                 continue;
             }
             passes.push(answers);
@@ -222,25 +222,25 @@ impl Clock {
     /// pace, all would come round after the same number of turns.
     fn pass(
         &self,
-        host: &mut Host<'_>,
+        prober: &mut Prober<'_>,
         pause_max: SimDuration,
     ) -> Result<Vec<Option<Done>>, ExtractError> {
         let mut read = |&block: &u64| {
-            let pause = host.below(pause_max.ns() + 1);
-            host.sleep(SimDuration::from_ns(pause));
-            readable(host.read_fresh(block))
+            let pause = prober.below(pause_max.ns() + 1);
+            prober.sleep(SimDuration::from_ns(pause));
+            readable(prober.read_fresh(block))
         };
         self.references.iter().map(&mut read).collect()
     }
 
     /// Takes period and phase anew if that is due.
-    pub fn keep(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
+    pub fn keep(&mut self, prober: &mut Prober<'_>) -> Result<(), ExtractError> {
         let zeros = self.zeros.last().map_or(&[][..], Vec::as_slice);
         let known = SimDuration::from_ns((turns_in(zeros) * self.period_ns) as u64);
         let again = self.synchronised + known.min(self.every);
-        while host.session() != self.session || host.now() >= again {
-            let pass = self.pass(host, SimDuration::ZERO)?;
-            let session = host.session();
+        while prober.session() != self.session || prober.now() >= again {
+            let pass = self.pass(prober, SimDuration::ZERO)?;
+            let session = prober.session();
             if pass.iter().flatten().all(|done| done.session == session) {
                 if session != self.session {
                     self.session = session;
@@ -254,14 +254,14 @@ impl Clock {
     }
 
     /// Waits until the period is known well.
-    pub fn settle(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
-        host.begin("rotation to the end", PERCENT);
+    pub fn settle(&mut self, prober: &mut Prober<'_>) -> Result<(), ExtractError> {
+        prober.begin("rotation to the end", PERCENT);
         while self.period_error_ns() > WELL_KNOWN * self.period_ns {
             // Its error falls with the time over which it was followed.
             let known = WELL_KNOWN * self.period_ns / self.period_error_ns();
-            host.reached((known * PERCENT as f64) as u64);
-            host.sleep(SYNCHRONISE_EVERY);
-            self.keep(host)?;
+            prober.reached((known * PERCENT as f64) as u64);
+            prober.sleep(SYNCHRONISE_EVERY);
+            self.keep(prober)?;
         }
         Ok(())
     }
@@ -367,7 +367,7 @@ impl Clock {
     /// are far from each other are measured together at no more cost.
     pub fn measure(
         &mut self,
-        host: &mut Host<'_>,
+        prober: &mut Prober<'_>,
         blocks: &[u64],
         reads: usize,
     ) -> Result<Vec<f64>, ExtractError> {
@@ -380,11 +380,11 @@ impl Clock {
                     continue;
                 }
                 is_settled = false;
-                self.keep(host)?;
+                self.keep(prober)?;
                 // How late a host notices an answer depends on how long it has waited: from a random
                 // place it is the same for all blocks.
-                host.read_elsewhere(&[block])?;
-                let done = host.read_fresh(block)?;
+                prober.read_elsewhere(&[block])?;
+                let done = prober.read_fresh(block)?;
                 if self.times(&done) {
                     angles[at].push(self.angle(done.end));
                     agreed[at] = self.agreeing(&angles[at]);
@@ -418,11 +418,11 @@ fn spans(passes: &[Vec<Option<Done>>]) -> Vec<f64> {
 }
 
 /// Blocks that displace each other, all over the drive, in random order.
-fn references(host: &mut Host<'_>) -> Result<Vec<u64>, ExtractError> {
-    let count = REFERENCES_MIN.max(host.shadow().reads + host.shadow().reads / 8 + 2);
+fn references(prober: &mut Prober<'_>) -> Result<Vec<u64>, ExtractError> {
+    let count = REFERENCES_MIN.max(prober.shadow().reads + prober.shadow().reads / 8 + 2);
     let mut references = Vec::with_capacity(count);
     while references.len() < count {
-        references.push(host.elsewhere(&references)?);
+        references.push(prober.elsewhere(&references)?);
     }
     Ok(references)
 }

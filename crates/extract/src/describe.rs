@@ -14,9 +14,9 @@ use super::buffer::Buffer;
 use super::bus::BusFound;
 use super::fit::{self, Choice};
 use super::held_out::{self, Requests};
-use super::host::Host;
 use super::layout;
 use super::passages::TimingSpread;
+use super::prober::Prober;
 use super::sectors;
 use super::surfaces::Surfaces;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
@@ -29,7 +29,7 @@ const SAME_ANSWER_NS: f64 = 2_000.0;
 pub(super) fn describe(
     found: &Found,
     options: &ExtractOptions,
-    host: &Host<'_>,
+    prober: &Prober<'_>,
     for_fit: &Requests,
     held_out: &Requests,
 ) -> Extraction {
@@ -50,13 +50,13 @@ pub(super) fn describe(
     });
     let misplaced = found.verified.misplaced.iter();
     Extraction {
-        commands: host.commands(),
-        writes: host.writes(),
-        drive_ns: host.now().ns(),
+        commands: prober.commands(),
+        writes: prober.writes(),
+        drive_ns: prober.now().ns(),
         reply_jitter_ns: found.jitter_ns,
         slips: slips.map(|slip| slip.in_blocks(sector)).collect(),
-        failed: host.failed(),
-        unreadable: host.bad().map(|bad| bad * sector).collect(),
+        failed: prober.failed(),
+        unreadable: prober.bad().map(|bad| bad * sector).collect(),
         verified: found.verified.count,
         verified_within_ns: found.verified.within_ns.round() as u64,
         misplaced: misplaced.map(|block| block.in_blocks(sector)).collect(),

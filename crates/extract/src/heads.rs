@@ -4,9 +4,9 @@ use freewheel_model::drive::spec::Mapping;
 
 use super::bands;
 use super::clock::{Clock, fold};
-use super::host::Host;
 use super::limits::{HEADS_MAX, SAME_NS};
 use super::map::{ZoneMap, zone_of};
+use super::prober::Prober;
 use super::seeks::Timer;
 use super::{ExtractError, no_time};
 
@@ -16,12 +16,12 @@ const CYLINDERS_MAX: u64 = 4_000_000;
 /// Cylinders of zones in which skews are all alike, so that only the time of movements says
 /// how many tracks make a cylinder. Other zones stay as they are.
 pub(super) fn regroup(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     mut zones: Vec<ZoneMap>,
 ) -> Result<Vec<ZoneMap>, ExtractError> {
-    if bands::are_bands(host, clock, &mut zones)? {
-        bands::order(host, clock, &mut zones)?;
+    if bands::are_bands(prober, clock, &mut zones)? {
+        bands::order(prober, clock, &mut zones)?;
         return Ok(zones);
     }
     if zones.iter().any(|zone| zone.heads > 1) {
@@ -29,16 +29,16 @@ pub(super) fn regroup(
     }
     let tracks = zones.iter().map(ZoneMap::cylinders).min().unwrap_or_default();
     let count = (2 * HEADS_MAX).min(tracks.saturating_sub(1));
-    host.begin("heads", count);
-    let mut timer = Timer::of_reads(host, clock, &zones);
+    prober.begin("heads", count);
+    let mut timer = Timer::of_reads(prober, clock, &zones);
     let mut lags = Vec::new();
     for track in 1..=count {
-        let lag = timer.least_lag_ns(|host| {
-            let zone = &zones[host.below(zones.len() as u64) as usize];
+        let lag = timer.least_lag_ns(|prober| {
+            let zone = &zones[prober.below(zones.len() as u64) as usize];
             (zone.first_cylinder, 0, zone.first_cylinder + track, 0)
         })?;
         lags.push(lag.ok_or_else(|| no_time("a movement near the start of a zone"))?);
-        timer.host.reached(track);
+        timer.prober.reached(track);
     }
     let heads = heads_of(&lags);
     let mut first_cylinder = 0;
@@ -126,8 +126,8 @@ pub(super) fn mapping(timer: &mut Timer<'_, '_>) -> Result<Option<Mapping>, Extr
     };
     let (first, pairs, last_order) = (zone.first_cylinder, zone.cylinders() - 2, zone.heads - 1);
     let mut lag = |order: u64| {
-        let lag = timer.least_lag_ns(|host| {
-            let from = first + host.below(pairs);
+        let lag = timer.least_lag_ns(|prober| {
+            let from = first + prober.below(pairs);
             (from, 0, from + 1, order)
         })?;
         lag.ok_or_else(|| no_time("a seek to the next cylinder"))
@@ -168,12 +168,12 @@ pub(super) fn seek_lag_ns(
     let cylinders = timer.cylinders();
     let mapping = mapping.unwrap_or_default();
     let (zones, heads) = (timer.zones, timer.zones[0].surfaces());
-    timer.least_lag_ns(|host| {
-        let (near, order) = (host.below(cylinders - distance), host.below(heads));
+    timer.least_lag_ns(|prober| {
+        let (near, order) = (prober.below(cylinders - distance), prober.below(heads));
         let far = near + distance;
         let turned = head(zones, mapping, near, 0) != head(zones, mapping, far, 0);
         let other = if turned { heads - 1 - order } else { order };
-        if host.below(2) == 0 { (near, order, far, other) } else { (far, order, near, other) }
+        if prober.below(2) == 0 { (near, order, far, other) } else { (far, order, near, other) }
     })
 }
 
@@ -184,10 +184,10 @@ pub(super) fn switch_lag_ns(timer: &mut Timer<'_, '_>) -> Result<Option<f64>, Ex
         return Ok(None);
     }
     // To a track that comes before: reading on leads away from it.
-    let lag = timer.least_lag_ns(|host| {
-        let from = 1 + host.below(heads - 1);
-        let cylinder = host.below(cylinders);
-        (cylinder, from, cylinder, host.below(from))
+    let lag = timer.least_lag_ns(|prober| {
+        let from = 1 + prober.below(heads - 1);
+        let cylinder = prober.below(cylinders);
+        (cylinder, from, cylinder, prober.below(from))
     })?;
     lag.map(Some).ok_or_else(|| no_time("a change of heads"))
 }

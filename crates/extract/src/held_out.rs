@@ -15,7 +15,7 @@ use freewheel_sim::black_box::{
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::clock::{Clock, fold};
-use super::host::Host;
+use super::prober::Prober;
 use super::sectors::InSectors;
 use super::{ExtractError, readable};
 
@@ -107,49 +107,49 @@ enum Purpose {
 
 /// Sends reads near one another, from which the electronics are found out.
 pub(super) fn measure_for_fit(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
 ) -> Result<Requests, ExtractError> {
     let mut batches = Vec::new();
-    host.begin("requests near others", FIT_BATCHES as u64);
+    prober.begin("requests near others", FIT_BATCHES as u64);
     for index in 0..FIT_BATCHES {
-        host.reached(index as u64);
-        clock.keep(host)?;
-        batches.push(batch(host, clock, Purpose::Fit)?);
+        prober.reached(index as u64);
+        clock.keep(prober)?;
+        batches.push(batch(prober, clock, Purpose::Fit)?);
     }
-    Ok(Requests { of_blocks: host.blocks(), batches })
+    Ok(Requests { of_blocks: prober.blocks(), batches })
 }
 
 /// Sends requests of all kinds, writes only if there may be some.
 pub(super) fn measure(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     writes: bool,
 ) -> Result<Requests, ExtractError> {
     let mut batches = Vec::new();
-    host.begin("held-out requests", BATCHES as u64);
+    prober.begin("held-out requests", BATCHES as u64);
     for index in 0..BATCHES {
-        host.reached(index as u64);
-        clock.keep(host)?;
-        batches.push(batch(host, clock, Purpose::HeldOut { writes })?);
+        prober.reached(index as u64);
+        clock.keep(prober)?;
+        batches.push(batch(prober, clock, Purpose::HeldOut { writes })?);
     }
-    Ok(Requests { of_blocks: host.blocks(), batches })
+    Ok(Requests { of_blocks: prober.blocks(), batches })
 }
 
 /// One batch, shorter where a block cannot be read or a session ends.
-fn batch(host: &mut Host<'_>, clock: &Clock, purpose: Purpose) -> Result<Batch, ExtractError> {
-    let warm = 1 + host.shadow().reads.min(WARM_MAX);
+fn batch(prober: &mut Prober<'_>, clock: &Clock, purpose: Purpose) -> Result<Batch, ExtractError> {
+    let warm = 1 + prober.shadow().reads.min(WARM_MAX);
     let mut batch = Batch { requests: Vec::new(), warm };
     while batch.requests.len() < warm + REQUESTS {
-        let pause = host.below(PAUSE_MAX.ns());
-        let before = host.now();
-        host.sleep(SimDuration::from_ns(pause));
+        let pause = prober.below(PAUSE_MAX.ns());
+        let before = prober.now();
+        prober.sleep(SimDuration::from_ns(pause));
         let (kind, block, blocks) = match purpose {
-            Purpose::HeldOut { writes } => choose(host, &batch.requests, writes),
-            Purpose::Fit => choose_near(host, &batch.requests),
+            Purpose::HeldOut { writes } => choose(prober, &batch.requests, writes),
+            Purpose::Fit => choose_near(prober, &batch.requests),
         };
         let op = if kind == Kind::Write { Op::Write } else { Op::Read };
-        let Some(done) = readable(host.ask_for(op, block, blocks))? else { break };
+        let Some(done) = readable(prober.ask_for(op, block, blocks))? else { break };
         if !clock.times(&done) {
             break;
         }
@@ -159,42 +159,42 @@ fn batch(host: &mut Host<'_>, clock: &Clock, purpose: Purpose) -> Result<Batch, 
     Ok(batch)
 }
 
-fn choose(host: &mut Host<'_>, before: &[Request], writes: bool) -> (Kind, u64, u32) {
-    let all = host.blocks();
-    let one_of = |host: &mut Host<'_>, count: usize| host.below(count as u64) as usize;
-    let longer = LENGTHS[one_of(host, LENGTHS.len())];
-    let (kind, what) = (host.below(10), host.below(2));
+fn choose(prober: &mut Prober<'_>, before: &[Request], writes: bool) -> (Kind, u64, u32) {
+    let all = prober.blocks();
+    let one_of = |prober: &mut Prober<'_>, count: usize| prober.below(count as u64) as usize;
+    let longer = LENGTHS[one_of(prober, LENGTHS.len())];
+    let (kind, what) = (prober.below(10), prober.below(2));
     let length = if what == 0 { 1 } else { longer };
     let fits = |block: u64, length: u32| block.min(all.saturating_sub(length.into()));
-    let Some(last) = before.last() else { return (Kind::Single, host.below(all), 1) };
+    let Some(last) = before.last() else { return (Kind::Single, prober.below(all), 1) };
     if writes && kind < 3 {
         // The drive is somewhere else by now, or the block has just passed.
-        let read = before[one_of(host, before.len())];
+        let read = before[one_of(prober, before.len())];
         return (Kind::Write, read.block, read.blocks);
     }
     match kind {
-        0..4 => (Kind::Single, host.below(all), 1),
-        4..7 => (Kind::Longer, fits(host.below(all), longer), longer),
+        0..4 => (Kind::Single, prober.below(all), 1),
+        4..7 => (Kind::Longer, fits(prober.below(all), longer), longer),
         7 => (Kind::Near, fits(last.block + u64::from(last.blocks), length), length),
         _ => {
-            let away = (last.block + host.below(2 * NEAR)).saturating_sub(NEAR);
+            let away = (last.block + prober.below(2 * NEAR)).saturating_sub(NEAR);
             (Kind::Near, fits(away, length), length)
         }
     }
 }
 
 /// A read near one of those before, or anywhere.
-fn choose_near(host: &mut Host<'_>, before: &[Request]) -> (Kind, u64, u32) {
-    let all = host.blocks();
-    let blocks = 1 + host.below(FIT_BLOCKS_MAX) as u32;
-    let back = 1 + host.below(FIT_BEFORE) as usize;
+fn choose_near(prober: &mut Prober<'_>, before: &[Request]) -> (Kind, u64, u32) {
+    let all = prober.blocks();
+    let blocks = 1 + prober.below(FIT_BLOCKS_MAX) as u32;
+    let back = 1 + prober.below(FIT_BEFORE) as usize;
     let last = before.len().checked_sub(back).map(|at| before[at]);
-    let anywhere = host.below(5) == 0;
+    let anywhere = prober.below(5) == 0;
     let start = match last.filter(|_| !anywhere) {
-        None => host.below(all),
+        None => prober.below(all),
         Some(last) => {
-            let near = FIT_NEAR[host.below(FIT_NEAR.len() as u64) as usize];
-            (last.block + host.below(2 * near)).saturating_sub(near)
+            let near = FIT_NEAR[prober.below(FIT_NEAR.len() as u64) as usize];
+            (last.block + prober.below(2 * near)).saturating_sub(near)
         }
     };
     (Kind::Near, start.min(all.saturating_sub(blocks.into())), blocks)

@@ -37,13 +37,13 @@ mod describe;
 mod fit;
 mod heads;
 mod held_out;
-mod host;
 mod journal;
 mod layout;
 mod limits;
 mod map;
 mod merge;
 mod passages;
+mod prober;
 mod progress;
 mod refine;
 mod runs;
@@ -74,11 +74,11 @@ use thiserror::Error;
 use buffer::Buffer;
 use bus::BusFound;
 use clock::Clock;
-use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
 pub use merge::{MergedValue, TrackMerge};
 use passages::TimingSpread;
+use prober::{Prober, Shadow};
 pub use progress::{ExtractProgress, ExtractStep};
 use sectors::InSectors;
 use seeks::{Timer, distances};
@@ -430,25 +430,25 @@ fn extract_blocks(
     journal: Journal<'_>,
     progress: ExtractProgress<'_>,
 ) -> Result<Extraction, ExtractError> {
-    let mut host = Host::new(drive, options.seed, journal, progress);
-    host.begin("buffer", 1);
-    let buffer = buffer::measure(&mut host)?;
-    host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
-    let mut clock = Clock::find(&mut host)?;
+    let mut prober = Prober::new(drive, options.seed, journal, progress);
+    prober.begin("buffer", 1);
+    let buffer = buffer::measure(&mut prober)?;
+    prober.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
+    let mut clock = Clock::find(&mut prober)?;
     let write_late_ns = match options.writes {
-        true => writes::reach_the_media(&mut host, &mut clock)?,
+        true => writes::reach_the_media(&mut prober, &mut clock)?,
         false => 0.0,
     };
-    let (zones, layout) = tracks(&mut host, &mut clock, options.surfaces)?;
-    host.begin("bus", 1);
-    let bus = bus::measure(&mut host, &mut clock, &zones, buffer)?;
-    let mut timer = Timer::of_reads(&mut host, &mut clock, &zones);
+    let (zones, layout) = tracks(&mut prober, &mut clock, options.surfaces)?;
+    prober.begin("bus", 1);
+    let bus = bus::measure(&mut prober, &mut clock, &zones, buffer)?;
+    let mut timer = Timer::of_reads(&mut prober, &mut clock, &zones);
     timer.write_late_ns = write_late_ns;
     let surfaces = layout.map(|layout| Surfaces::find(&mut timer, layout)).transpose()?;
     let ways = match &surfaces {
         Some(surfaces) => Ways::Surfaces(surfaces),
         None => {
-            timer.host.begin("order of heads", 1);
+            timer.prober.begin("order of heads", 1);
             Ways::Heads(heads::mapping(&mut timer)?)
         }
     };
@@ -457,7 +457,7 @@ fn extract_blocks(
         true => Some(writes::measure(&mut timer, &times, ways)?),
         false => None,
     };
-    clock.settle(&mut host)?;
+    clock.settle(&mut prober)?;
     let mut found = Found {
         sector,
         buffer,
@@ -477,45 +477,46 @@ fn extract_blocks(
         zone_start_error_ns: clock.jitter_ns() / refine::START_READS.sqrt(),
         verified: Verified::default(),
     };
-    let file = layout::drive(&describe::spec(&found, options), host.blocks())?;
+    let file = layout::drive(&describe::spec(&found, options), prober.blocks())?;
     let after = describe::answered_after(&found);
-    found.verified = verify::verify(&mut host, &mut clock, &found.zones, &file, after)?;
-    let for_fit = held_out::measure_for_fit(&mut host, &mut clock)?;
-    let batches = held_out::measure(&mut host, &mut clock, options.writes)?;
-    host.begin("electronics", 1);
-    let found = describe::describe(&found, options, &host, &for_fit, &batches);
-    host.end();
+    found.verified = verify::verify(&mut prober, &mut clock, &found.zones, &file, after)?;
+    let for_fit = held_out::measure_for_fit(&mut prober, &mut clock)?;
+    let batches = held_out::measure(&mut prober, &mut clock, options.writes)?;
+    prober.begin("electronics", 1);
+    let found = describe::describe(&found, options, &prober, &for_fit, &batches);
+    prober.end();
     Ok(found)
 }
 
 /// All tracks: zones of heads or bands, or where there are none stretches and surfaces that differ.
 fn tracks(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     may_differ: bool,
 ) -> Result<(Vec<ZoneMap>, Option<SurfaceLayout>), ExtractError> {
-    let zones = survey(host, clock).and_then(|zones| heads::regroup(host, clock, zones));
+    let zones = survey(prober, clock).and_then(|zones| heads::regroup(prober, clock, zones));
     let error = match zones {
         Err(error) if may_differ && error.is_of_another_layout() => error,
         zones => return Ok((zones?, None)),
     };
-    let stretches = track_map::stretches(host, clock)?;
+    let stretches = track_map::stretches(prober, clock)?;
     let layout = SurfaceLayout::of(&stretches).ok_or(error)?;
     Ok((surfaces::zones_of_stretches(&stretches, &layout), Some(layout)))
 }
 
 /// All zones, one after the other.
-fn survey(host: &mut Host<'_>, clock: &mut Clock) -> Result<Vec<ZoneMap>, ExtractError> {
-    let blocks = host.blocks();
+fn survey(prober: &mut Prober<'_>, clock: &mut Clock) -> Result<Vec<ZoneMap>, ExtractError> {
+    let blocks = prober.blocks();
     // Each counts when its zone is found, and again when that is measured all over.
-    host.begin("tracks and zones", 2 * blocks);
+    prober.begin("tracks and zones", 2 * blocks);
     let mut zones: Vec<ZoneMap> = Vec::new();
     let mut next = 0;
     while next < blocks {
-        host.reached(2 * next);
+        prober.reached(2 * next);
         let first_cylinder = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
         let number = zones.len() + 1;
-        let mut zone = Surveyor { host, clock, number }.zone(next, first_cylinder, zones.last())?;
+        let mut zone =
+            Surveyor { prober, clock, number }.zone(next, first_cylinder, zones.last())?;
         if let Some(before) = zones.last_mut() {
             // The zone may begin before the block that was thought to be its first.
             before.end_at(zone.first).ok_or(ExtractError::NoTrack { block: zone.first })?;
@@ -569,12 +570,12 @@ fn movements_of(
 ) -> Result<Movements, ExtractError> {
     let all = distances(ways.cylinders(timer));
     // Behind them come a command without movement and a change of heads.
-    timer.host.begin(step, (all.len() + REPEATS + 2) as u64);
+    timer.prober.begin(step, (all.len() + REPEATS + 2) as u64);
     let mut timed = 0;
     let mut lag_ns = |timer: &mut Timer<'_, '_>, distance| {
         let lag = ways.seek_lag_ns(timer, distance)?;
         timed += 1;
-        timer.host.reached(timed);
+        timer.prober.reached(timed);
         Ok::<f64, ExtractError>(lag)
     };
     let mut lags = Vec::new();
@@ -589,7 +590,7 @@ fn movements_of(
     }
     let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
     let zones = timer.zones;
-    let pair = |host: &mut Host<'_>| ways.pair(zones, host, distance);
+    let pair = |prober: &mut Prober<'_>| ways.pair(zones, prober, distance);
     let at_rest = timer.least_lag_at_rest_ns(timer.to, lag, pair)?;
     Ok(Movements {
         mapping: ways.mapping(),

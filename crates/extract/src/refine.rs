@@ -29,7 +29,7 @@ impl Surveyor<'_, '_> {
         let tracks = zone.position(zone.end() - 1) / zone.per_track;
         let mut errors = Vec::new();
         for _ in 0..CHECKS {
-            let track = self.host.below(tracks.max(1));
+            let track = self.prober.below(tracks.max(1));
             let error = self.error(zone, zone.track_first(track))?;
             errors.extend(error.map(|error| ((track / zone.heads) as f64, error)));
         }
@@ -98,7 +98,7 @@ impl Surveyor<'_, '_> {
         if ends.map(|block| zone.track_of(block).0) != tracks || ends[1] >= zone.end() {
             return Ok(None);
         }
-        let angles = readable(self.clock.measure(self.host, &ends, READS))?;
+        let angles = readable(self.clock.measure(self.prober, &ends, READS))?;
         let expected = zone.angle(ends[1]) - zone.angle(ends[0]);
         Ok(angles.map(|angles| signed(angles[1] - angles[0] - expected)))
     }

@@ -7,9 +7,9 @@
 //! from surface to surface, and perhaps another one from band to band.
 
 use super::clock::{fold, signed};
-use super::host::Host;
 use super::limits::HEADS_MAX;
 use super::map::{Runs, ZoneMap};
+use super::prober::Prober;
 use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};
 use super::{ExtractError, readable};
 
@@ -36,7 +36,7 @@ impl Surveyor<'_, '_> {
         }
         // Together: what is wrong with the clock's phase is wrong with both.
         let ends = [first, first + data - 1];
-        let angles = readable(self.clock.measure(self.host, &ends, reads as usize))?;
+        let angles = readable(self.clock.measure(self.prober, &ends, reads as usize))?;
         let Some([begin, end]) = angles.as_deref() else { return Ok(data) };
         let sectors = ((data - 1) as f64 / fold(end - begin)).round() as u64;
         Ok(Some(sectors).filter(|n| (data..2 * data).contains(n)).unwrap_or(data))
@@ -151,7 +151,7 @@ impl Surveyor<'_, '_> {
         for run in 1..RUNS_MAX {
             zone.runs = None;
             let first = zone.block_at(run * blocks);
-            if first >= self.host.blocks() || self.is_cyclic(&steps, known) {
+            if first >= self.prober.blocks() || self.is_cyclic(&steps, known) {
                 break;
             }
             let begin = fold(self.angle_of_first(first)? - 1.0 / zone.per_track as f64);
@@ -232,8 +232,8 @@ impl Surveyor<'_, '_> {
         if within > 0 && count > 0 {
             let pairs = self.pairs(zone, 1.0).min(STEP_PAIRS_MAX);
             let last = runs.tracks - zone.heads;
-            let off = self.mean_turned(zone, pairs, |host| {
-                let first = host.below(count) * runs.tracks;
+            let off = self.mean_turned(zone, pairs, |prober| {
+                let first = prober.below(count) * runs.tracks;
                 [first, first + last]
             })?;
             if let Some(off) = off {
@@ -269,9 +269,9 @@ impl Surveyor<'_, '_> {
             return Ok(());
         }
         let pairs = self.pairs(zone, 1.0).min(STEP_PAIRS_MAX);
-        let off = self.mean_turned(zone, pairs, |host| {
+        let off = self.mean_turned(zone, pairs, |prober| {
             loop {
-                let run = host.below(count - 1);
+                let run = prober.below(count - 1);
                 if comes(run) {
                     break [run * runs.tracks + runs.tracks - 1, (run + 1) * runs.tracks];
                 }
@@ -295,13 +295,13 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &ZoneMap,
         pairs: usize,
-        mut choose: impl FnMut(&mut Host<'_>) -> [u64; 2],
+        mut choose: impl FnMut(&mut Prober<'_>) -> [u64; 2],
     ) -> Result<Option<f64>, ExtractError> {
         let mut off = Vec::new();
         // A pair may have a block that cannot be read.
         for _ in 0..2 * pairs {
             self.measured(zone, off.len() as f64 / pairs as f64);
-            let tracks = choose(self.host);
+            let tracks = choose(self.prober);
             off.extend(self.turned_between(zone, tracks)?);
             if off.len() == pairs {
                 break;
@@ -330,7 +330,7 @@ impl Surveyor<'_, '_> {
     fn run_fits(&mut self, zone: &ZoneMap, run: u64) -> Result<bool, ExtractError> {
         let tracks = zone.runs.as_ref().map_or(1, |runs| runs.tracks);
         let (begin, next) = (run * tracks, zone.track_first((run + 1) * tracks));
-        if next > self.host.blocks() {
+        if next > self.prober.blocks() {
             return Ok(false);
         }
         let last = zone.track_of(next - 1).0;

@@ -7,8 +7,8 @@
 //! jitter of answers does not, as the time of the head's arrival is not needed.
 
 use super::clock::{Clock, fold};
-use super::host::Host;
 use super::map::{ZoneMap, cylinders, zone_of};
+use super::prober::Prober;
 use super::{ExtractError, readable};
 use freewheel_units::{Op, SimDuration, SimTime};
 
@@ -21,7 +21,7 @@ pub(super) struct Track {
 
 /// Timer of movements over a drive whose map is known.
 pub(super) struct Timer<'s, 'h> {
-    pub host: &'s mut Host<'h>,
+    pub prober: &'s mut Prober<'h>,
     pub clock: &'s mut Clock,
     pub zones: &'s [ZoneMap],
     /// Operation where a movement begins; `to` is the one where it ends.
@@ -61,8 +61,12 @@ const WRITE_IN_STEP: f64 = 1.0 / 8.0;
 
 impl<'s, 'h> Timer<'s, 'h> {
     /// One of movements between reads.
-    pub fn of_reads(host: &'s mut Host<'h>, clock: &'s mut Clock, zones: &'s [ZoneMap]) -> Self {
-        Self { host, clock, zones, from: Op::Read, to: Op::Read, write_late_ns: 0.0 }
+    pub fn of_reads(
+        prober: &'s mut Prober<'h>,
+        clock: &'s mut Clock,
+        zones: &'s [ZoneMap],
+    ) -> Self {
+        Self { prober, clock, zones, from: Op::Read, to: Op::Read, write_late_ns: 0.0 }
     }
 }
 
@@ -83,20 +87,20 @@ impl Timer<'_, '_> {
     /// turns too late the answer came. None when the buffer had the block, or something else came
     /// in between.
     fn trial(&mut self, from: Track, to: Track, lag_ns: f64) -> Result<Option<u64>, ExtractError> {
-        self.clock.keep(self.host)?;
-        let part = 0.2 + 0.4 * self.host.below(1000) as f64 / 1000.0;
+        self.clock.keep(self.prober)?;
+        let part = 0.2 + 0.4 * self.prober.below(1000) as f64 / 1000.0;
         let ends = (self.block(to, 0.0), self.block(to, 0.999));
         let (Some(begin), (Some(first), Some(last))) = (self.block(from, part), ends) else {
             return Ok(None);
         };
         // What is written was read, so its block cannot wait to be chosen until the head is there.
-        let written = first + self.host.below(last + 1 - first);
+        let written = first + self.prober.below(last + 1 - first);
         self.hold(self.to, written)?;
         self.hold(self.from, begin)?;
         if [self.from, self.to].contains(&Op::Read) {
-            self.host.freshen(&[begin, first, last])?;
+            self.prober.freshen(&[begin, first, last])?;
         }
-        self.host.ask(self.from, begin)?;
+        self.prober.ask(self.from, begin)?;
         let ready = self.ready_after(lag_ns);
         if self.to == Op::Write {
             return self.time(Op::Write, written, lag_ns, ready);
@@ -113,14 +117,14 @@ impl Timer<'_, '_> {
     /// Reads a block that is to be written.
     fn hold(&mut self, op: Op, block: u64) -> Result<(), ExtractError> {
         if op == Op::Write {
-            self.host.read(block)?;
+            self.prober.read(block)?;
         }
         Ok(())
     }
 
     /// Earliest time at which a block may be due that is asked for this long before.
     fn ready_after(&self, lag_ns: f64) -> SimTime {
-        self.host.now() + SimDuration::from_ns(lag_ns as u64) + HOST_TAKES
+        self.prober.now() + SimDuration::from_ns(lag_ns as u64) + HOST_TAKES
     }
 
     /// Asks for `block` this long before it is due the first time after `from`.
@@ -137,7 +141,7 @@ impl Timer<'_, '_> {
         let begins = zone.angle(block) - 1.0 / zone.per_track as f64;
         let due = self.clock.next(begins, from);
         let send = SimTime::from_ns(due.ns() - lag_ns as u64);
-        let done = self.host.ask_at(send, op, block)?;
+        let done = self.prober.ask_at(send, op, block)?;
         let was_sent_in_time = done.sent - send <= SENT_LATE_MAX;
         let answer_ns = width_ns + if op == Op::Write { self.write_late_ns } else { 0.0 };
         let late = done.end.ns() as f64 - due.ns() as f64 - answer_ns;
@@ -155,11 +159,11 @@ impl Timer<'_, '_> {
     /// the second.
     pub fn least_lag_ns(
         &mut self,
-        mut pair: impl FnMut(&mut Host<'_>) -> (u64, u64, u64, u64),
+        mut pair: impl FnMut(&mut Prober<'_>) -> (u64, u64, u64, u64),
     ) -> Result<Option<f64>, ExtractError> {
         let zones = self.zones;
-        self.least_lag_between(|host| {
-            let (from, from_order, to, to_order) = pair(host);
+        self.least_lag_between(|prober| {
+            let (from, from_order, to, to_order) = pair(prober);
             [(from, from_order), (to, to_order)]
                 .map(|(cylinder, order)| track(zones, cylinder, order))
         })
@@ -168,7 +172,7 @@ impl Timer<'_, '_> {
     /// Least lag between tracks in any cylinders.
     pub fn least_lag_between(
         &mut self,
-        mut pair: impl FnMut(&mut Host<'_>) -> [Track; 2],
+        mut pair: impl FnMut(&mut Prober<'_>) -> [Track; 2],
     ) -> Result<Option<f64>, ExtractError> {
         let mut trial = |timer: &mut Self, lag: f64| timer.turns_late(&mut pair, lag);
         let mut found = None;
@@ -206,11 +210,11 @@ impl Timer<'_, '_> {
     /// Turns by which a movement is late with a lag.
     fn turns_late(
         &mut self,
-        pair: &mut impl FnMut(&mut Host<'_>) -> [Track; 2],
+        pair: &mut impl FnMut(&mut Prober<'_>) -> [Track; 2],
         lag: f64,
     ) -> Result<Option<u64>, ExtractError> {
         for _ in 0..TRIALS_MAX {
-            let [from, to] = pair(self.host);
+            let [from, to] = pair(self.prober);
             if let Some(Some(turns)) = readable(self.trial(from, to, lag))? {
                 return Ok(Some(turns));
             }
@@ -274,12 +278,12 @@ impl Timer<'_, '_> {
         &mut self,
         op: Op,
         known_lag_ns: f64,
-        mut pair: impl FnMut(&mut Host<'_>) -> [Track; 2],
+        mut pair: impl FnMut(&mut Prober<'_>) -> [Track; 2],
     ) -> Result<Option<f64>, ExtractError> {
         let period = self.clock.period_ns();
         let mut trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
             for _ in 0..TRIALS_MAX {
-                let tracks = pair(timer.host);
+                let tracks = pair(timer.prober);
                 let once = timer.trial_at_rest(op, tracks, known_lag_ns + MARGIN_NS, lag);
                 if let Some(Some(turns)) = readable(once)? {
                     return Ok(Some(turns));
@@ -311,14 +315,14 @@ impl Timer<'_, '_> {
         else {
             return Ok(None);
         };
-        self.clock.keep(self.host)?;
+        self.clock.keep(self.prober)?;
         self.hold(op, timed)?;
         self.hold(self.to, middle)?;
         self.hold(self.from, begin)?;
         if [self.from, self.to, op].contains(&Op::Read) {
-            self.host.freshen(&[begin, first, last])?;
+            self.prober.freshen(&[begin, first, last])?;
         }
-        self.host.ask(self.from, begin)?;
+        self.prober.ask(self.from, begin)?;
         let ready = self.ready_after(known_lag_ns);
         if self.time(self.to, middle, known_lag_ns, ready)? != Some(0) {
             return Ok(None);

@@ -7,9 +7,9 @@
 use freewheel_model::drive::spec::{Direction, DriveSpec, Mapping};
 
 use super::clock::fold;
-use super::host::Host;
 use super::limits::SAME_NS;
 use super::map::ZoneMap;
+use super::prober::Prober;
 use super::seeks::{RESOLUTION_NS, Timer, Track};
 use super::surface_layout::SurfaceLayout;
 use super::track_map::TrackStretch;
@@ -69,11 +69,11 @@ impl Surfaces {
         let first_cylinders = first_cylinders.collect();
         let mut found =
             Self { layout, cylinders_turn: None, offsets: vec![0; count], first_cylinders };
-        timer.host.begin("places of surfaces", count as u64);
+        timer.prober.begin("places of surfaces", count as u64);
         found.cylinders_turn = found.direction(timer)?;
         let mut places = vec![0_i64];
         for surface in 1..count {
-            timer.host.reached(surface as u64);
+            timer.prober.reached(surface as u64);
             places.push(found.place(timer, surface)?);
         }
         let least = places.iter().copied().min().unwrap_or(0);
@@ -225,22 +225,22 @@ impl Surfaces {
     }
 
     /// Two tracks of a surface this far apart, in either order.
-    pub fn seek_pair(&self, host: &mut Host<'_>, distance: u64) -> [Track; 2] {
-        self.drawn(host, |host| {
-            let surface = host.below(self.layout.surfaces as u64) as usize;
-            let near = host.below(self.layout.cylinders() - distance);
+    pub fn seek_pair(&self, prober: &mut Prober<'_>, distance: u64) -> [Track; 2] {
+        self.drawn(prober, |prober| {
+            let surface = prober.below(self.layout.surfaces as u64) as usize;
+            let near = prober.below(self.layout.cylinders() - distance);
             let pair = [near, near + distance].map(|cylinder| self.track(surface, cylinder));
-            if host.below(2) == 0 { pair } else { [pair[1], pair[0]] }
+            if prober.below(2) == 0 { pair } else { [pair[1], pair[0]] }
         })
     }
 
     /// Two tracks of a cylinder.
-    pub fn switch_pair(&self, host: &mut Host<'_>) -> [Track; 2] {
-        self.drawn(host, |host| {
+    pub fn switch_pair(&self, prober: &mut Prober<'_>) -> [Track; 2] {
+        self.drawn(prober, |prober| {
             let count = self.layout.surfaces as u64;
-            let from = host.below(count);
-            let to = (from + 1 + host.below(count - 1)) % count;
-            let cylinder = host.below(self.cylinders());
+            let from = prober.below(count);
+            let to = (from + 1 + prober.below(count - 1)) % count;
+            let cylinder = prober.below(self.cylinders());
             [from, to].map(|surface| self.track_under(surface as usize, cylinder))
         })
     }
@@ -248,11 +248,11 @@ impl Surfaces {
     /// A pair of which both have data.
     fn drawn(
         &self,
-        host: &mut Host<'_>,
-        mut pair: impl FnMut(&mut Host<'_>) -> [Option<Track>; 2],
+        prober: &mut Prober<'_>,
+        mut pair: impl FnMut(&mut Prober<'_>) -> [Option<Track>; 2],
     ) -> [Track; 2] {
         loop {
-            if let [Some(from), Some(to)] = pair(host) {
+            if let [Some(from), Some(to)] = pair(prober) {
                 return [from, to];
             }
         }

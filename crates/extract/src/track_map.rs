@@ -21,7 +21,7 @@ use freewheel_sim::black_box::BlackBox;
 use serde::Serialize;
 
 use super::clock::{Clock, fold, signed};
-use super::host::{Host, Shadow};
+use super::prober::{Prober, Shadow};
 use super::progress::ExtractProgress;
 use super::sectors::InSectors;
 use super::zones::Surveyor;
@@ -127,34 +127,34 @@ fn survey(
     journal: Journal<'_>,
     progress: ExtractProgress<'_>,
 ) -> Result<TrackMap, ExtractError> {
-    let mut host = Host::new(drive, options.seed, journal, progress);
-    host.begin("buffer", 1);
-    let buffer = buffer::measure(&mut host)?;
-    host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
-    let mut clock = Clock::find(&mut host)?;
-    let stretches = stretches(&mut host, &mut clock)?;
+    let mut prober = Prober::new(drive, options.seed, journal, progress);
+    prober.begin("buffer", 1);
+    let buffer = buffer::measure(&mut prober)?;
+    prober.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
+    let mut clock = Clock::find(&mut prober)?;
+    let stretches = stretches(&mut prober, &mut clock)?;
     Ok(TrackMap {
-        blocks: host.blocks(),
+        blocks: prober.blocks(),
         rotation_ns: clock.period_ns(),
         stretches,
-        commands: host.commands(),
-        drive_ns: host.now().ns(),
+        commands: prober.commands(),
+        drive_ns: prober.now().ns(),
     })
 }
 
 /// All stretches of a drive, one after the other.
 pub(super) fn stretches(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
 ) -> Result<Vec<TrackStretch>, ExtractError> {
-    let blocks = host.blocks();
-    host.begin("tracks", blocks);
+    let blocks = prober.blocks();
+    prober.begin("tracks", blocks);
     let mut stretches: Vec<TrackStretch> = Vec::new();
     let mut next = 0;
     while next < blocks {
-        host.reached(next);
+        prober.reached(next);
         let number = stretches.len() + 1;
-        let mut surveyor = Surveyor { host: &mut *host, clock: &mut *clock, number };
+        let mut surveyor = Surveyor { prober: &mut *prober, clock: &mut *clock, number };
         surveyor.goes_on_with("stretch");
         let before = expected(&stretches);
         let found = match before {
@@ -168,8 +168,8 @@ pub(super) fn stretches(
         next = stretch.end();
         stretches.push(stretch);
     }
-    host.end();
-    let mut surveyor = Surveyor { host, clock, number: 0 };
+    prober.end();
+    let mut surveyor = Surveyor { prober, clock, number: 0 };
     let ends = mark_ends(&mut stretches, surveyor.allowed());
     for (index, per_track) in ends {
         surveyor.find_hole(&mut stretches, index, per_track)?;
@@ -241,7 +241,7 @@ impl Surveyor<'_, '_> {
         before: &TrackStretch,
         first: u64,
     ) -> Result<Option<TrackStretch>, ExtractError> {
-        let blocks = self.host.blocks();
+        let blocks = self.prober.blocks();
         let per_track = before.blocks_per_track;
         if first + (before.tracks + 1) * per_track > blocks || before.tracks < LOOK_BACK {
             return Ok(None);
@@ -262,7 +262,7 @@ impl Surveyor<'_, '_> {
 
     /// The stretch that begins with this block; tracks before have `longest` blocks at most.
     fn stretch(&mut self, first: u64, longest: u64) -> Result<TrackStretch, ExtractError> {
-        let blocks = self.host.blocks();
+        let blocks = self.prober.blocks();
         let start_turns = self.angle_of_first(first)?;
         let (length, next) = match self.first_track(first) {
             Ok((length, _)) => (length, first + length),
@@ -325,7 +325,7 @@ impl Surveyor<'_, '_> {
     /// True if the second track is longer than the first: the first was the end of one.
     fn goes_on(&mut self, found: &TrackStretch) -> Result<bool, ExtractError> {
         let behind = found.first_block + 2 * found.blocks_per_track;
-        if behind >= self.host.blocks() {
+        if behind >= self.prober.blocks() {
             return Ok(false);
         }
         let last = behind - 1;
@@ -384,7 +384,7 @@ impl Surveyor<'_, '_> {
     fn track_fits(&mut self, found: &TrackStretch, track: u64) -> Result<bool, ExtractError> {
         let begin = found.first_block + track * found.blocks_per_track;
         let end = begin + found.blocks_per_track;
-        if end > self.host.blocks() {
+        if end > self.prober.blocks() {
             return Ok(false);
         }
         let allowed = self.allowed();

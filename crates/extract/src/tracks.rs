@@ -78,7 +78,7 @@ impl Surveyor<'_, '_> {
     /// Blocks of the track that begins with `first`, of unknown size, and turns from one
     /// to the next.
     pub(super) fn first_track(&mut self, first: u64) -> Result<(u64, f64), ExtractError> {
-        let blocks = self.host.blocks();
+        let blocks = self.prober.blocks();
         let begin = self.angle_of_first(first)?;
         let mut turns = 0.0;
         let mut on = 0;
@@ -180,7 +180,7 @@ impl Surveyor<'_, '_> {
         // Together: what is wrong with the clock's phase is wrong with both.
         let mut error = |at: u64| -> Result<f64, ExtractError> {
             let ends = [track.first, track.first + at];
-            let angles = readable(self.clock.measure(self.host, &ends, reads))?;
+            let angles = readable(self.clock.measure(self.prober, &ends, reads))?;
             let turned = angles.map(|angles| angles[1] - angles[0] - at as f64 * width);
             Ok(turned.map_or(0.0, signed))
         };

@@ -4,8 +4,8 @@ use freewheel_model::drive::Drive;
 use freewheel_units::Lbn;
 
 use super::clock::{Clock, signed};
-use super::host::Host;
 use super::map::{SlipFound, ZoneMap};
+use super::prober::Prober;
 use super::{ExtractError, ExtractedMisplaced, readable};
 
 /// Blocks at random places.
@@ -34,17 +34,17 @@ pub(super) struct Verified {
 /// the head. Only angles are compared: cylinders and heads whose tracks begin at the same angle
 /// are alike.
 pub(super) fn verify(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
     file: &Drive,
     answered_after: f64,
 ) -> Result<Verified, ExtractError> {
     let mut verified = Verified::default();
-    let sample = sample(host, zones);
-    host.begin("blocks of a sample", sample.len() as u64);
+    let sample = sample(prober, zones);
+    prober.begin("blocks of a sample", sample.len() as u64);
     for (at, block) in (0..).zip(sample) {
-        host.reached(at);
+        prober.reached(at);
         let zone = &zones[zones.partition_point(|zone| zone.first <= block) - 1];
         let is_doubtful = |slip: &SlipFound| {
             slip.earliest < slip.latest && (slip.earliest..=slip.latest).contains(&block)
@@ -58,14 +58,14 @@ pub(super) fn verify(
             SECTORS * width_ns + varies_ns + clock.phase_error_ns()
         };
         let due = passes(file, block) + answered_after;
-        let Some(off_ns) = off_ns(host, clock, block, due, 1)? else { continue };
+        let Some(off_ns) = off_ns(prober, clock, block, due, 1)? else { continue };
         verified.count += 1;
         verified.within_ns = verified.within_ns.max(within_ns(clock, 1));
         if off_ns.abs() <= within_ns(clock, 1) {
             continue;
         }
         // It might have been held up.
-        let Some(off_ns) = self::off_ns(host, clock, block, due, AGAIN)? else { continue };
+        let Some(off_ns) = self::off_ns(prober, clock, block, due, AGAIN)? else { continue };
         if off_ns.abs() > within_ns(clock, AGAIN) {
             let off_ns = off_ns.round() as i64;
             verified.misplaced.push(ExtractedMisplaced { block, off_ns });
@@ -74,14 +74,14 @@ pub(super) fn verify(
     Ok(verified)
 }
 
-fn sample(host: &mut Host<'_>, zones: &[ZoneMap]) -> Vec<u64> {
-    let all = host.blocks();
-    let mut sample: Vec<u64> = (0..SAMPLE).map(|_| host.below(all)).collect();
+fn sample(prober: &mut Prober<'_>, zones: &[ZoneMap]) -> Vec<u64> {
+    let all = prober.blocks();
+    let mut sample: Vec<u64> = (0..SAMPLE).map(|_| prober.below(all)).collect();
     for zone in zones {
         let near = (TRACKS_AT_ENDS * zone.per_track).min(zone.blocks);
         for _ in 0..AT_ENDS {
-            sample.push(zone.first + host.below(near));
-            sample.push(zone.end() - 1 - host.below(near));
+            sample.push(zone.first + prober.below(near));
+            sample.push(zone.end() - 1 - prober.below(near));
         }
     }
     sample
@@ -98,12 +98,12 @@ fn passes(file: &Drive, block: u64) -> f64 {
 
 /// By how much a block is answered later than it is due; None if it cannot be read.
 fn off_ns(
-    host: &mut Host<'_>,
+    prober: &mut Prober<'_>,
     clock: &mut Clock,
     block: u64,
     due: f64,
     reads: usize,
 ) -> Result<Option<f64>, ExtractError> {
-    let angles = readable(clock.measure(host, &[block], reads))?;
+    let angles = readable(clock.measure(prober, &[block], reads))?;
     Ok(angles.map(|angles| signed(angles[0] - due) * clock.period_ns()))
 }

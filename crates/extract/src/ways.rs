@@ -4,9 +4,9 @@ use freewheel_model::drive::spec::Mapping;
 
 use super::ExtractError;
 use super::heads;
-use super::host::Host;
 use super::map::{ZoneMap, cylinders};
 use super::no_time;
+use super::prober::Prober;
 use super::seeks::{Timer, Track, track};
 use super::surfaces::Surfaces;
 
@@ -45,7 +45,7 @@ impl Ways<'_> {
         let lag = match self {
             Self::Heads(mapping) => heads::seek_lag_ns(timer, mapping, distance)?,
             Self::Surfaces(surfaces) => {
-                timer.least_lag_between(|host| surfaces.seek_pair(host, distance))?
+                timer.least_lag_between(|prober| surfaces.seek_pair(prober, distance))?
             }
         };
         lag.ok_or_else(|| no_time(&format!("a seek of {distance} cylinders")))
@@ -56,20 +56,20 @@ impl Ways<'_> {
         match self {
             Self::Heads(_) => heads::switch_lag_ns(timer),
             Self::Surfaces(surfaces) => {
-                let lag = timer.least_lag_between(|host| surfaces.switch_pair(host))?;
+                let lag = timer.least_lag_between(|prober| surfaces.switch_pair(prober))?;
                 lag.map(Some).ok_or_else(|| no_time("a change of heads"))
             }
         }
     }
 
     /// Two tracks this many cylinders apart, for a movement whose lag is known.
-    pub fn pair(self, zones: &[ZoneMap], host: &mut Host<'_>, distance: u64) -> [Track; 2] {
+    pub fn pair(self, zones: &[ZoneMap], prober: &mut Prober<'_>, distance: u64) -> [Track; 2] {
         match self {
             Self::Heads(_) => {
-                let far = host.below(cylinders(zones) - distance);
+                let far = prober.below(cylinders(zones) - distance);
                 [far, far + distance].map(|cylinder| track(zones, cylinder, 0))
             }
-            Self::Surfaces(surfaces) => surfaces.seek_pair(host, distance),
+            Self::Surfaces(surfaces) => surfaces.seek_pair(prober, distance),
         }
     }
 }

@@ -4,7 +4,7 @@
 use freewheel_units::Op;
 
 use super::clock::{Clock, agreeing, fold, mean_angle, signed};
-use super::host::Host;
+use super::prober::Prober;
 use super::seeks::Timer;
 use super::ways::Ways;
 use super::{ExtractError, Movements, movements_of, no_time, readable};
@@ -40,15 +40,18 @@ const IN_STEP: f64 = 1.0 / 32.0;
 
 /// Makes sure that writes are answered when they are on the media: at the angle at which a read of the
 /// same block is, and this many nanoseconds later, as no data go to the host.
-pub(super) fn reach_the_media(host: &mut Host<'_>, clock: &mut Clock) -> Result<f64, ExtractError> {
-    host.begin("writes", TRIED as u64);
+pub(super) fn reach_the_media(
+    prober: &mut Prober<'_>,
+    clock: &mut Clock,
+) -> Result<f64, ExtractError> {
+    prober.begin("writes", TRIED as u64);
     let mut off = Vec::new();
     while off.len() < TRIED {
-        host.reached(off.len() as u64);
-        let block = host.elsewhere(&[])?;
-        let Some(angles) = readable(clock.measure(host, &[block], 1))? else { continue };
-        host.read_elsewhere(&[block])?;
-        let done = host.write(block)?;
+        prober.reached(off.len() as u64);
+        let block = prober.elsewhere(&[])?;
+        let Some(angles) = readable(clock.measure(prober, &[block], 1))? else { continue };
+        prober.read_elsewhere(&[block])?;
+        let done = prober.write(block)?;
         if clock.times(&done) {
             off.push(clock.angle(done.end) - angles[0]);
         }
@@ -75,10 +78,10 @@ pub(super) fn measure(
     reads: &Movements,
     ways: Ways<'_>,
 ) -> Result<WriteTimes, ExtractError> {
-    timer.host.begin("changes to writes", 1);
+    timer.prober.begin("changes to writes", 1);
     let (distance, lag) = reads.known();
     let zones = timer.zones;
-    let pair = |host: &mut Host<'_>| ways.pair(zones, host, distance);
+    let pair = |prober: &mut Prober<'_>| ways.pair(zones, prober, distance);
     let at_rest = timer.least_lag_at_rest_ns(Op::Write, lag, pair)?;
     let movement = |timer: &mut Timer<'_, '_>, from, to| {
         (timer.from, timer.to) = (from, to);

@@ -7,8 +7,8 @@
 //! have moved on, or the next zone.
 
 use super::clock::{Clock, fold, signed};
-use super::host::Host;
 use super::map::{Runs, SlipFound, ZoneMap};
+use super::prober::Prober;
 use super::{ExtractError, readable};
 
 /// Reads of a block where its angle decides between two cases.
@@ -27,7 +27,7 @@ const BAD_IN_A_ROW_MAX: i64 = 64;
 
 /// Surveyor of zones, one after the other.
 pub(super) struct Surveyor<'s, 'h> {
-    pub host: &'s mut Host<'h>,
+    pub prober: &'s mut Prober<'h>,
     pub clock: &'s mut Clock,
     /// Number of the zone that is measured, from 1; for reports only.
     pub number: usize,
@@ -75,7 +75,7 @@ impl Surveyor<'_, '_> {
         let track_skew = if heads > 1 { fold(first_step + off / switches) } else { 0.0 };
         let mut zone = ZoneMap {
             first,
-            blocks: self.host.blocks() - first,
+            blocks: self.prober.blocks() - first,
             per_track,
             heads,
             first_cylinder,
@@ -145,7 +145,9 @@ impl Surveyor<'_, '_> {
             let mut angles = Vec::new();
             for steps in 1..=BAD_IN_A_ROW_MAX {
                 let other = block.checked_add_signed(step * steps);
-                let Some(other) = other.filter(|&other| other < self.host.blocks()) else { break };
+                let Some(other) = other.filter(|&other| other < self.prober.blocks()) else {
+                    break;
+                };
                 if let Some(angle) = self.angle_if_readable(other, reads)? {
                     angles.push((steps as f64, angle));
                 }
@@ -162,7 +164,7 @@ impl Surveyor<'_, '_> {
         block: u64,
         reads: usize,
     ) -> Result<Option<f64>, ExtractError> {
-        Ok(readable(self.clock.measure(self.host, &[block], reads))?.map(|angles| angles[0]))
+        Ok(readable(self.clock.measure(self.prober, &[block], reads))?.map(|angles| angles[0]))
     }
 
     /// Finds defects and the end of the zone. Tracks before `walked` fit.
@@ -209,18 +211,18 @@ impl Surveyor<'_, '_> {
     }
 
     pub(super) fn goes_on_with(&mut self, what: &str) {
-        self.host.part(format!("zone {}: {what}", self.number));
+        self.prober.part(format!("zone {}: {what}", self.number));
     }
 
     /// Blocks before this track follow the pattern. All before the zone count twice.
     fn found(&mut self, zone: &ZoneMap, track: u64) {
-        self.host.reached(zone.first + zone.track_first(track));
+        self.prober.reached(zone.first + zone.track_first(track));
     }
 
     /// The skews of a zone that was found to its end are known to this part. Where it has several kinds
     /// of skews, the first counts: their number is unknown before.
     pub(super) fn measured(&mut self, zone: &ZoneMap, part: f64) {
-        self.host.reached(zone.first + zone.end() + (part * zone.blocks as f64) as u64);
+        self.prober.reached(zone.first + zone.end() + (part * zone.blocks as f64) as u64);
     }
 
     /// A track shortly before one that does not fit which does not, either: bisection may have come to
@@ -263,7 +265,7 @@ impl Surveyor<'_, '_> {
         zone: &ZoneMap,
         block: u64,
     ) -> Result<Option<f64>, ExtractError> {
-        let blocks = self.host.blocks();
+        let blocks = self.prober.blocks();
         if block >= blocks {
             return Ok(None);
         }

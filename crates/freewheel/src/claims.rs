@@ -7,7 +7,7 @@ use std::process::Command;
 use freewheel_live::stopwatch::timed;
 use freewheel_live::trial::{self, Outcome};
 use freewheel_reproduce::RealTimeRun;
-use freewheel_sim::config::Experiment;
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{BLOCK_BYTES, SimDuration};
 
 use crate::Error;

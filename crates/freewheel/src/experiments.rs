@@ -2,7 +2,7 @@
 
 use freewheel_freeblock::Timer;
 use freewheel_report::StudyReport;
-use freewheel_sim::config::{Experiment, Observer, Progress};
+use freewheel_sim::experiment::{Experiment, Progress};
 use freewheel_sim::log::LogError;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_study::{ProgressSink, StudyOptions};
@@ -29,12 +29,16 @@ pub fn run_watched(
     stopwatch: Option<&Stopwatch>,
     progress: Progress<'_>,
 ) -> Result<RunResult, Error> {
-    let mut observer = log.map(|log| |completion: &Completion| log.record(completion));
-    let observer = observer.as_mut().map(|observer| observer as Observer<'_>);
-    let around =
-        |decide: &mut dyn FnMut()| stopwatch.into_iter().for_each(|s| s.time(&mut *decide));
-    let around = stopwatch.is_some().then_some(&around as Timer<'_>);
-    Ok(experiment.run_watched(observer, around, progress)?)
+    let mut record = log.map(|log| |completion: &Completion| log.record(completion));
+    let time = |decide: &mut dyn FnMut()| stopwatch.into_iter().for_each(|s| s.time(&mut *decide));
+    let mut run = experiment.new_run().with_progress(progress);
+    if let Some(record) = &mut record {
+        run = run.with_observer(record);
+    }
+    if stopwatch.is_some() {
+        run = run.with_timer(&time);
+    }
+    Ok(run.simulate()?)
 }
 
 /// Rows of a group of [`run_collected`].
@@ -58,7 +62,8 @@ pub fn run_collected(
             groups.push(std::mem::replace(&mut rows, next));
         }
     };
-    let result = experiment.run_watched(Some(&mut observer), None, progress)?;
+    let result =
+        experiment.new_run().with_observer(&mut observer).with_progress(progress).simulate()?;
     if !fits {
         let reason = "a time of more than 292 years does not fit in int64".to_owned();
         return Err(LogError { file: "the completions".to_owned(), reason }.into());

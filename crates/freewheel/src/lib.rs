@@ -72,6 +72,7 @@ pub use freewheel_model::drive::spec::DriveSpec;
 pub use freewheel_model::sched::PolicySpec;
 pub use freewheel_report::{DriveSheet, SimReport, StudyReport};
 pub use freewheel_sim::RunResult;
-pub use freewheel_sim::config::{Experiment, SimConfig};
+pub use freewheel_sim::config::SimConfig;
+pub use freewheel_sim::experiment::Experiment;
 pub use freewheel_study::StudyOptions;
 pub use freewheel_trace::{TraceInfo, TraceReader};

@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use freewheel_sim::config::{Progress, TraceWorkload};
+use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::experiment::Progress;
 use freewheel_trace::{TraceError, TraceInfo, TraceReader};
 
 use crate::Error;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_sim::library;
 use freewheel_units::{Lbn, Op, SimTime};
 
@@ -49,7 +49,7 @@ fn check_drive(spec: &DriveSpec, drive: Drive) {
         assert_eq!(layout.lbn_at(place), Some(Lbn::new(lbn)), "{place:?}");
     }
     let drive = Arc::new(drive);
-    let mut unit = Unit::new(&drive, &spec.electronics).expect("what builds has electronics");
+    let mut unit = DriveUnit::new(&drive, &spec.electronics).expect("what builds has electronics");
     let mut now = SimTime::ZERO;
     // A sector of 4 KiB is asked for as a whole.
     let least = u64::from(spec.electronics.sector.logical_blocks());

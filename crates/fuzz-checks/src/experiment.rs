@@ -5,7 +5,8 @@
 //! (`tests/fuzz_checks/sim.rs`).
 //! Non-goals: the values of a clean file; tests of the crate check them.
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::library;
 
 const ORIGIN: &str = "fuzz.toml";

@@ -3,7 +3,8 @@
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{PassResult, PostmarkCleaner, PostmarkResult, SimConfig};
+use freewheel_sim::config::{PostmarkCleaner, SimConfig};
+use freewheel_sim::{PassResult, PostmarkResult};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 

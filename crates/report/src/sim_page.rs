@@ -2,7 +2,8 @@
 
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig, WithoutEffect, Workload};
+use freewheel_sim::config::{SimConfig, WithoutEffect, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::grouped;
 use maud::{Markup, html};
 

@@ -1,7 +1,8 @@
 //! A run's result with what follows from it.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig, WithoutEffect};
+use freewheel_sim::config::{SimConfig, WithoutEffect};
+use freewheel_sim::experiment::Experiment;
 use freewheel_study::FreeWork;
 use freewheel_trace::TraceInfo;
 use serde::Serialize;

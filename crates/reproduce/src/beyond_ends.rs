@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::uses;
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Blocks, Bytes};
 use rayon::prelude::*;
 

@@ -1,7 +1,8 @@
 //! What a scan outside the drive costs clients under recorded loads, with the price of a gap and without.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 
 use super::{Context, Outcome, Row};
 

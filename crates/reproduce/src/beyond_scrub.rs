@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::Rule;
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::config::{ConfigError, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{
     Closed, Fit, Pattern, PatternSpec, Request, Source, SourceError, ThinkTime,
 };

@@ -5,7 +5,8 @@ use freewheel_freeblock::tasks::{
     CADENCE, Event, Extent, Pace, Priority, TaskError, TaskId, TaskSpec, Tasks, Until,
 };
 use freewheel_freeblock::{Options, Rule};
-use freewheel_sim::config::{ConfigError, Experiment, Workload};
+use freewheel_sim::config::{ConfigError, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Op, SimDuration, SimTime};
 use rayon::prelude::*;
 
@@ -34,7 +35,7 @@ fn run(experiment: &Experiment, specs: &[TaskSpec]) -> Result<WatchedScan, Confi
     let registered: Result<Vec<TaskId>, TaskError> =
         specs.iter().map(|spec| tasks.register(SimTime::ZERO, spec.clone())).collect();
     let watched = registered.expect("tasks within the drive")[0];
-    experiment.run_freeblock(vec![&mut tasks], &mut |_| {}, &mut |_, _| {})?;
+    experiment.new_run().with_planners(vec![&mut tasks]).simulate()?;
     let mut result = WatchedScan { done: SimTime::ZERO, own: 0, others: 0 };
     for event in tasks.events() {
         match event {

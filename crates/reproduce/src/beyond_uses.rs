@@ -10,7 +10,8 @@ use freewheel_freeblock::{
 use freewheel_sim::background::{
     CompareResult, FreeblockConfig, PrefetchResult, TaskConfig, UseResult,
 };
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
+use freewheel_sim::config::{ConfigError, SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
 
@@ -188,7 +189,7 @@ fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
         waiting: Vec::new(),
         dirtied: 0,
     };
-    experiment.run_freeblock(vec![&mut cache], &mut |_| {}, &mut |_, _| {})?;
+    experiment.new_run().with_planners(vec![&mut cache]).simulate()?;
     let counts = cache.prewriter.counts();
     let quantity = "writes that need no foreground request, with 128 dirty blocks at most";
     let left = cache.prewriter.dirty_blocks();
@@ -237,7 +238,7 @@ fn any_blocks(context: &Context<'_>) -> Result<Row, ConfigError> {
     let mut tasks = Tasks::new(&experiment.drive, options(), CADENCE);
     let spec = sample(backup(experiment.drive.blocks(), BLOCK), 50_000);
     let sample: TaskId = tasks.register(SimTime::ZERO, spec).expect("a task within the drive");
-    experiment.run_freeblock(vec![&mut tasks], &mut |_| {}, &mut |_, _| {})?;
+    experiment.new_run().with_planners(vec![&mut tasks]).simulate()?;
     let done = tasks.events().find_map(|event| match event {
         Event::Done { task, at, .. } if task == sample => Some(at),
         _ => None,

@@ -4,7 +4,8 @@
 use freewheel_model::electronics::spec::QueueSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{ConfigError, Experiment, Workload};
+use freewheel_sim::config::{ConfigError, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::SimDuration;
 use rayon::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Freeblock Scheduling HostDevice of Disk Firmware (FAST 2002): how well head times are predicted from
+//! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): how well head times are predicted from
 //! outside, figures 4 and 7.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive, JitterShape}
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::library::DriveError;
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, SizeDistribution, Source, ThinkTime};
-use freewheel_sim::{Arm, Completion, HostDevice, RunResult, library, run};
+use freewheel_sim::{Arm, Completion, PredictedDevice, RunResult, library, run};
 use freewheel_units::{Blocks, Bytes, Lbn, SimDuration};
 
 use super::fast02::{ATLAS_JITTER, BLACK_BOX, BUS_BLOCK, line, on_ultra2, percent};
@@ -106,7 +106,7 @@ impl MeasuredRun<'_> {
         let mut watch = |finished: &Finished| {
             errors_us.extend(finished.error_ns.map(|error| error as f64 / 1e3));
         };
-        let device = HostDevice::new(scheduler, real, None).watched_by(&mut watch);
+        let device = PredictedDevice::new(scheduler, real, None).watched_by(&mut watch);
         let policy = PolicySpec::Fcfs.build()?;
         let mut arms = [Arm { drive: Arc::clone(&drive), policy, device }];
         let mut source = source(&drive)?;

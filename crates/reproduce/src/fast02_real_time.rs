@@ -3,7 +3,8 @@
 
 use freewheel_sim::RunResult;
 use freewheel_sim::background::TaskResult;
-use freewheel_sim::config::{ConfigError, Experiment};
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::experiment::Experiment;
 use serde::Serialize;
 
 use super::fast02::{Setting, mean_ms};

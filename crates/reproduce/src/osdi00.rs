@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload,
-};
+use freewheel_sim::config::{ConfigError, SimConfig, ThinkTimeDistribution, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
@@ -55,21 +54,9 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
     Experiment::new(SimConfig {
         seed: context.seed,
         drive: setting.drive.into(),
-        scale: Default::default(),
-        zero_latency: None,
         scheduler: setting.policy,
         // The paper's drives are DiskSim's with their cache off and no overheads.
         electronics: false,
-        queue_depth: None,
-        keep_free_blocks_before: None,
-        write_cache: None,
-        commands: None,
-        array: ArrayConfig::default(),
-        freeblock: None,
-        cache: None,
-        host: None,
-        warm_up: 0.0,
-        slices: 1,
         workload: Workload::Closed {
             requests: context.requests(),
             outstanding: setting.outstanding,
@@ -77,6 +64,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
             think_time_distribution: ThinkTimeDistribution::Constant,
             pattern: setting.pattern,
         },
+        ..SimConfig::default()
     })
 }
 

@@ -7,9 +7,8 @@ use freewheel_freeblock::Rule;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskConfig, TaskResult};
-use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload,
-};
+use freewheel_sim::config::{ConfigError, SimConfig, ThinkTimeDistribution, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{PatternSpec, SizeDistribution};
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, SimDuration};
@@ -120,21 +119,9 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
     SimConfig {
         seed,
         drive: "atlas10k".into(),
-        scale: Default::default(),
-        zero_latency: None,
         scheduler: PolicySpec::Fcfs,
         // As in the figures of section 3: no cache, no overheads.
         electronics: false,
-        queue_depth: None,
-        keep_free_blocks_before: None,
-        write_cache: None,
-        commands: None,
-        array: ArrayConfig::default(),
-        freeblock: None,
-        cache: None,
-        host: None,
-        warm_up: 0.0,
-        slices: 1,
         workload: Workload::Closed {
             requests: 0,
             outstanding: mpl,
@@ -147,6 +134,7 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
                 ..PatternSpec::default()
             },
         },
+        ..SimConfig::default()
     }
 }
 

@@ -8,7 +8,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use freewheel_sim::config::{ConfigError, Experiment};
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::experiment::Experiment;
 use freewheel_study::figure::{Axes, Figure, Line};
 use freewheel_units::four_digits;
 use rayon::prelude::*;

@@ -138,20 +138,14 @@ impl System {
             seed,
             drive: DRIVE.into(),
             scale: self.scale(trace),
-            zero_latency: None,
             scheduler: self.scheduler,
             electronics: false,
-            queue_depth: None,
-            keep_free_blocks_before: None,
-            write_cache: None,
-            commands: None,
             array,
             cache: Some(self.cache_of_a_disk()),
-            freeblock: None,
-            host: None,
             warm_up: WARM_UP,
             slices: self.slices,
             workload: Workload::Trace(trace.workload.clone()),
+            ..SimConfig::default()
         }
     }
 

@@ -56,9 +56,6 @@ pub use workload::{
     CoarseTimes, ThinkTimeDistribution, TraceWorkload, Workload, check_timing, open, reopen,
 };
 
-pub use crate::experiment::{Experiment, Observer, Planners, Progress};
-pub use crate::result::{PassResult, PostmarkResult, ReferenceRun, WriteBackReferences};
-
 /// A simulation: everything that determines its result, except the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -159,6 +156,31 @@ const fn default_seed() -> u64 {
 
 fn default_drive() -> String {
     library::DEFAULT_DRIVE.into()
+}
+
+impl Default for SimConfig {
+    /// The experiment of a file with `workload.kind = "closed"` and nothing else: one random request at a time.
+    fn default() -> Self {
+        Self {
+            seed: default_seed(),
+            drive: default_drive(),
+            scale: ScaleConfig::default(),
+            zero_latency: None,
+            scheduler: PolicySpec::default(),
+            electronics: yes(),
+            queue_depth: None,
+            keep_free_blocks_before: None,
+            write_cache: None,
+            commands: None,
+            array: ArrayConfig::default(),
+            cache: None,
+            freeblock: None,
+            host: None,
+            warm_up: 0.0,
+            slices: one(),
+            workload: Workload::default(),
+        }
+    }
 }
 
 impl SimConfig {
@@ -278,5 +300,16 @@ impl SimConfig {
             },
         };
         Err(ConfigError::Parse { origin, message: fault.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SimConfig;
+
+    #[test]
+    fn the_default_is_what_a_file_with_only_a_closed_workload_says() {
+        let read = SimConfig::parse("workload = { kind = \"closed\" }", "test", &[]).unwrap();
+        assert_eq!(read, SimConfig::default());
     }
 }

@@ -9,7 +9,7 @@ use freewheel_model::cache::BlockRange;
 use freewheel_model::drive::{
     Access, Actuator, Departure, Drive, HeadTime, Latency, Position, Target,
 };
-use freewheel_model::electronics::{Done, MediaCacheWork, NextEvent, Served, Unit};
+use freewheel_model::electronics::{Done, DriveUnit, MediaCacheWork, NextEvent, Served};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -279,7 +279,7 @@ const LOOKS: u64 = 100;
 
 /// A whole drive.
 pub struct WholeDrive<'p> {
-    unit: Unit,
+    unit: DriveUnit,
     executor: ArmExecutor<'p>,
     /// Done writes that may be in the buffer only, for the executor's planner. Each has the buffer's
     /// number of the newest write at that time, and the request's sequence.
@@ -288,7 +288,7 @@ pub struct WholeDrive<'p> {
 
 impl<'p> WholeDrive<'p> {
     /// Joins the electronics and the executor of one arm.
-    pub fn new(unit: Unit, executor: ArmExecutor<'p>) -> Self {
+    pub fn new(unit: DriveUnit, executor: ArmExecutor<'p>) -> Self {
         let unit = if executor.has_planner() { unit.with_destage_shares() } else { unit };
         Self { unit, executor, in_buffer: VecDeque::new() }
     }

@@ -11,7 +11,8 @@ use freewheel_trace::{Record, TraceError, TraceInfo};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 use serde::Serialize;
 
-use crate::config::{CoarseTimes, ConfigError, Progress, TraceWorkload, check_timing, reopen};
+use crate::config::{CoarseTimes, ConfigError, TraceWorkload, check_timing, reopen};
+use crate::experiment::Progress;
 use crate::source::{
     Fit, HeldBy, Placement, Replay, ReplayTiming, Source, SourceError, TracedThinkTime, TracedTimes,
 };

@@ -12,17 +12,17 @@ mod device;
 mod digest;
 mod engine;
 mod events;
-mod experiment;
+pub mod experiment;
 pub mod fidelity;
 mod file_map;
 pub mod files;
 mod gap_destages;
-mod host;
 mod idle;
 pub mod library;
 mod linux_device;
 pub mod log;
 pub mod postmark;
+mod predicted_device;
 mod result;
 pub mod source;
 pub mod toml_faults;
@@ -35,10 +35,10 @@ pub use config::HostConfig;
 pub use device::{Device, Mechanics, WholeDrive, Work};
 pub use engine::{Arm, VolumeZones, run};
 pub use events::EventQueue;
-pub use host::{CommandObserver, HostDevice};
 pub use idle::IdleTime;
 pub use linux_device::LinuxDevice;
+pub use predicted_device::{CommandObserver, PredictedDevice};
 pub use result::{
-    BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, Resource, RunResult, SliceResponses,
-    SliceResult, Stages,
+    BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, PassResult, PostmarkResult,
+    ReferenceRun, Resource, RunResult, SliceResponses, SliceResult, Stages, WriteBackReferences,
 };

@@ -165,7 +165,7 @@ mod tests {
 
     use freewheel_model::drive::Quantity;
     use freewheel_model::electronics::spec::SectorFormat;
-    use freewheel_model::electronics::{Unit, random_checks};
+    use freewheel_model::electronics::{DriveUnit, random_checks};
     use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
     fn sequential_rate(spec: &DriveSpec, drive: &Arc<Drive>, first: u64) -> f64 {
         const BLOCKS: u32 = 128;
         const READS: u64 = 300;
-        let mut unit = Unit::new(drive, &spec.electronics).unwrap();
+        let mut unit = DriveUnit::new(drive, &spec.electronics).unwrap();
         let mut read = |now, number| {
             let start = Lbn::new(first + number * u64::from(BLOCKS));
             unit.serve(now, Op::Read, start, BLOCKS).end

@@ -294,7 +294,7 @@ fn missing_column() -> ParquetError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Experiment;
+    use crate::experiment::Experiment;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Row;
 
@@ -312,7 +312,7 @@ mod tests {
         let config = SimConfig::parse(EXPERIMENT, "test", overrides).unwrap();
         let mut log = CompletionLog::create(path, &config).unwrap();
         let experiment = Experiment::new(config.clone()).unwrap();
-        experiment.run_observed(Some(&mut |c| log.record(c)), &mut |_, _| {}).unwrap();
+        experiment.new_run().with_observer(&mut |c| log.record(c)).simulate().unwrap();
         log.finish().unwrap();
         config
     }

@@ -195,11 +195,11 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<FilesRun>,
     /// Results of the run with other memories for writes, where
-    /// [`Experiment::run_references`](crate::config::Experiment::run_references) was called.
+    /// [`Experiment::run_references`](crate::experiment::Experiment::run_references) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_back_references: Option<WriteBackReferences>,
     /// Results of the run with the other arrivals that a coarse clock of the trace allows, where
-    /// [`Experiment::run_other_times`](crate::config::Experiment::run_other_times) was called.
+    /// [`Experiment::run_other_times`](crate::experiment::Experiment::run_other_times) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_times: Option<OtherTimes>,
     /// Response times of reads and writes together.

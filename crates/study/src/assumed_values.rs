@@ -9,7 +9,8 @@ use freewheel_model::drive::scale::Scaling;
 use freewheel_model::drive::spec::{ByOp, Direction, DriveSpec, Mapping, Turn, ZoneSpec};
 use freewheel_model::electronics::spec::{AfterOp, OverheadSpec};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::config::{ConfigError, Experiment};
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -336,7 +337,8 @@ fn moved(
         let run = work.begin(1);
         // A smaller drive may be too small for the trace.
         let Ok(other) = experiment.on_drive(spec) else { continue };
-        let result = other.run_observed(None, &mut |done, total| run.at(done, total))?;
+        let result =
+            other.new_run().with_progress(&mut |done, total| run.at(done, total)).simulate()?;
         let change = relative(today.ns, today.goal.ns(&result));
         if changes.iter().all(|other| other.abs() < change.abs()) {
             largest = Some(by);

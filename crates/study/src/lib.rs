@@ -20,8 +20,8 @@ pub mod plan;
 mod progress;
 mod ratio;
 mod replays;
-mod runs;
 mod scrub;
+mod study;
 pub mod sweep;
 pub mod table;
 mod trace_runs;
@@ -49,12 +49,12 @@ pub use options::{StudyError, StudyOptions};
 pub use place_time::PlaceTime;
 pub use progress::{Amount, ProgressSink, RemainingWork, StudyProgress, StudyWork};
 pub use replays::OtherReplay;
-pub use runs::{
-    DriveBeside, DriveSummary, Overload, PolicyRun, Study, fit_drive, study, study_watched,
-};
 pub use scrub::{
     ArmScrub, BackgroundScan, CommandMarks, CommandScrub, IdleScrub, PauseBeforeScrub,
     SCRUB_EFFORT, SCRUB_EFFORTS, SCRUB_SECONDS_MAX, ScrubEffort, ScrubEnd, ScrubEstimate,
     ScrubPart, ScrubPoint, ScrubProgress,
+};
+pub use study::{
+    DriveBeside, DriveSummary, Overload, PolicyRun, Study, fit_drive, study, study_watched,
 };
 pub use trace_runs::{CACHE_DEPTH, REQUESTS_MIN, WARM_UP};

@@ -2,7 +2,8 @@
 //! when they wait for each other, so a study looks at both.
 
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload, Workload};
+use freewheel_sim::config::{ConfigError, TraceWorkload, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{InferredCompletions, ReplayMode, TracedThinkTime};
 use freewheel_trace::TraceInfo;
 use serde::Serialize;

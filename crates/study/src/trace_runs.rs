@@ -3,12 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{
-    ArrayConfig, CacheConfig, ConfigError, Experiment, ScaleConfig, SimConfig, TraceWorkload,
-    Workload, open,
-};
+use freewheel_sim::config::{CacheConfig, ConfigError, SimConfig, TraceWorkload, Workload, open};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
 use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
 
@@ -72,21 +69,9 @@ pub(crate) fn trace_on_drive(
     SimConfig {
         seed,
         drive: drive.into(),
-        scale: ScaleConfig::default(),
-        zero_latency: None,
-        scheduler: PolicySpec::Fcfs,
         electronics,
-        queue_depth: None,
-        keep_free_blocks_before: None,
-        write_cache: None,
-        commands: None,
-        array: ArrayConfig::default(),
-        freeblock: None,
-        cache: None,
-        host: None,
-        warm_up: 0.0,
-        slices: 1,
         workload: Workload::Trace(trace.clone()),
+        ..SimConfig::default()
     }
 }
 

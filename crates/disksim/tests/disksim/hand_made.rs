@@ -601,7 +601,7 @@ fn every_parameter_of_the_disk_changes_the_drive_or_is_listed() {
 fn data_preparation_follows_the_reselection_of_a_read() {
     let spec =
         imported(&disk("First reselect overhead = 0.3, Data preparation overhead = 0.02")).spec;
-    assert_eq!(spec.electronics.bus.reconnect, SimDuration::from_us(320));
+    assert_eq!(spec.electronics.bus.unwrap().reconnect, SimDuration::from_us(320));
 }
 
 #[test]

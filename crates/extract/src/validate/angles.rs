@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, Mapping, Turn, ZoneSpec};
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
@@ -121,7 +121,7 @@ struct Halves {
 impl Halves {
     fn of(spec: &DriveSpec, requests: &[Request]) -> Option<Self> {
         let drive = Arc::new(Drive::build(spec).ok()?);
-        let unit = Unit::new(&drive, &spec.electronics_as_measured()).ok()?;
+        let unit = DriveUnit::new(&drive, &spec.electronics_as_measured()).ok()?;
         let exchanges = replay(unit, requests);
         let (first, second) = exchanges.split_at(exchanges.len() / 2);
         let errors: Vec<f64> = second.iter().map(Exchange::error_ms).collect();

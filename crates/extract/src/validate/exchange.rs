@@ -1,6 +1,6 @@
 //! A request of a trace, as the real drive served it and as ours did.
 
-use freewheel_model::electronics::{Served, Unit};
+use freewheel_model::electronics::{DriveUnit, Served};
 use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -39,7 +39,7 @@ impl Exchange {
 }
 
 /// Serves every request as long after our completion of the one before as in the trace.
-pub(super) fn replay(mut unit: Unit, requests: &[Request]) -> Vec<Exchange> {
+pub(super) fn replay(mut unit: DriveUnit, requests: &[Request]) -> Vec<Exchange> {
     let mut now = SimTime::ZERO;
     let mut before: Option<SimTime> = None;
     let mut exchanges = Vec::with_capacity(requests.len());

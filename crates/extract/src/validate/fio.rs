@@ -11,7 +11,8 @@
 //! Non-goals: sequential jobs, whose rates `drive show` has, and jobs on a part of the drive.
 
 use freewheel_model::stats::Summary;
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use serde::Serialize;
 use serde_json::Value;
 

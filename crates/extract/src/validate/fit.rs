@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::{AfterOp, BufferSpec, BusSpec, OverheadSpec, ReadAhead};
 use freewheel_model::stats::demerit;
 use freewheel_units::{Op, SimDuration};
@@ -112,7 +112,7 @@ fn replayed(spec: &DriveSpec, requests: &[Request]) -> Option<Vec<Exchange>> {
     if drive.blocks().get() < last? {
         return None;
     }
-    let unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).ok()?;
+    let unit = DriveUnit::new(&Arc::new(drive), &spec.electronics_as_measured()).ok()?;
     Some(replay(unit, requests))
 }
 

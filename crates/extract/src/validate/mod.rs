@@ -12,7 +12,7 @@ mod spindle;
 use std::sync::Arc;
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::stats::demerit;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::library;
@@ -237,10 +237,10 @@ pub fn fit(
 fn measured(
     drive: &str,
     trace: &TraceWorkload,
-) -> Result<(DriveSpec, Unit, Vec<Request>), ValidateError> {
+) -> Result<(DriveSpec, DriveUnit, Vec<Request>), ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
-    let unit =
-        Unit::new(&Arc::new(built), &spec.electronics_as_measured()).map_err(ConfigError::from)?;
+    let unit = DriveUnit::new(&Arc::new(built), &spec.electronics_as_measured())
+        .map_err(ConfigError::from)?;
     let file = trace.file.display().to_string();
     let requests = requests(trace, &file, &unit)?;
     if requests.is_empty() {
@@ -261,7 +261,11 @@ fn reading(gaps: Option<GapReading>, readings: &phase::Readings) -> (GapReading,
 /// The traces are of one request at a time, which no step of a clock brings together.
 const ANY_SEED: u64 = 1;
 
-fn requests(trace: &TraceWorkload, file: &str, unit: &Unit) -> Result<Vec<Request>, ValidateError> {
+fn requests(
+    trace: &TraceWorkload,
+    file: &str,
+    unit: &DriveUnit,
+) -> Result<Vec<Request>, ValidateError> {
     let mut before: Option<SimTime> = None;
     let mut requests = Vec::new();
     for (index, record) in open(trace, ANY_SEED)?.enumerate() {
@@ -291,7 +295,11 @@ fn part_number(exchange: &Exchange) -> usize {
 }
 
 /// The record's completion, when it is one to compare.
-fn check(record: &Record, before: Option<SimTime>, unit: &Unit) -> Result<SimTime, &'static str> {
+fn check(
+    record: &Record,
+    before: Option<SimTime>,
+    unit: &DriveUnit,
+) -> Result<SimTime, &'static str> {
     if !record.op.moves_data() {
         return Err("only reads and writes can be compared");
     }

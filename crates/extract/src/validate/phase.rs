@@ -5,7 +5,7 @@
 //! the floor of the error request by request.
 
 use freewheel_model::drive::Drive;
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
@@ -213,7 +213,7 @@ impl Readings {
     /// it was before the first request; `classes` names what our model did, in the order of `class_of`.
     pub fn analyse(
         &self,
-        unit: &Unit,
+        unit: &DriveUnit,
         exchanges: &[Exchange],
         classes: &[&'static str],
         class_of: impl Fn(&Exchange) -> usize,
@@ -273,7 +273,7 @@ fn better<'a>(recorded: &'a Reading, later: &'a Reading) -> &'a Reading {
 /// does: after a visit to the media our completion has the phase of the measured one without a correction, and
 /// the next visit begins as long after it as measured, what the buffer served in between included.
 /// `turn_ratio` is the time of a turn by the trace's clock over ours.
-fn resynchronise(mut unit: Unit, exchanges: &[Exchange], turn_ratio: f64) -> Vec<f64> {
+fn resynchronise(mut unit: DriveUnit, exchanges: &[Exchange], turn_ratio: f64) -> Vec<f64> {
     let mut anchor = (SimTime::ZERO, SimTime::ZERO);
     let mut free = SimTime::ZERO;
     let mut errors = Vec::with_capacity(exchanges.len());
@@ -507,9 +507,9 @@ mod tests {
 
     const TURN_NS: u64 = 5_980_265;
 
-    fn unit() -> Unit {
+    fn unit() -> DriveUnit {
         let (spec, drive) = library::drive("cheetah4lp").unwrap();
-        Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap()
+        DriveUnit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap()
     }
 
     /// A trace of our own drive: reads that jump to a track and back on it, gaps of 20 to 60 ms.

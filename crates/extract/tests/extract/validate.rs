@@ -9,7 +9,7 @@ use freewheel_extract::validate::{
 };
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, Turn};
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::{ElectronicsSpec, ReadAhead};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::library;
@@ -68,7 +68,7 @@ fn what_cannot_be_compared_is_refused_with_its_record() {
 /// behind each read in its own line, or in the line of the next.
 fn measured_here(delay_is_after: bool) -> String {
     let (_, drive) = library::drive("tr96").unwrap();
-    let mut unit = Unit::new(&Arc::new(drive), &ElectronicsSpec::default()).unwrap();
+    let mut unit = DriveUnit::new(&Arc::new(drive), &ElectronicsSpec::default()).unwrap();
     let (mut random, mut now, mut pause) = (Prng::new(7, "delays"), SimTime::ZERO, 0);
     let mut lines = Vec::new();
     for _ in 0..200 {
@@ -120,7 +120,7 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
 fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
     let (mut spec, drive) = library::drive("atlas10k").unwrap();
     spec.electronics.buffer.as_mut().unwrap().read_ahead = ReadAhead::AfterTouching;
-    let mut unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
+    let mut unit = DriveUnit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
     let (mut random, mut now, mut lines) = (Prng::new(3, "hidden"), SimTime::ZERO, String::new());
     for _ in 0..250 {
         let start = random.below(unit.drive().blocks().get() - 64);
@@ -145,7 +145,7 @@ fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
 /// Reads at random places, each followed by one before it on its track, of a drive with this file.
 fn read_at_random(spec: &DriveSpec) -> String {
     let drive = Drive::build(spec).unwrap();
-    let mut unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
+    let mut unit = DriveUnit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
     let (mut random, mut now, mut lines) = (Prng::new(5, "angles"), SimTime::ZERO, String::new());
     for _ in 0..1500 {
         let start = random.below(unit.drive().blocks().get() - 400);

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use freewheel_sim::config::{ConfigError, Experiment};
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::SimDuration;
 use tempfile::TempDir;
 use thiserror::Error;

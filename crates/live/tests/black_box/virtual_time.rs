@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freewheel_live::emulate::{COMMAND_BLOCKS_MAX, HostAdapter, Request};
 use freewheel_model::drive::Drive;
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::WriteCache;
 use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
@@ -125,7 +125,7 @@ fn a_forced_write_does_not_wait_for_cached_data_of_other_blocks_as_a_flush_does(
 #[test]
 fn a_forced_write_takes_the_emulated_drive_as_long_as_the_simulated_one() {
     let mut unit =
-        Unit::new(&Arc::new(Drive::build(&spec()).unwrap()), &spec().electronics).unwrap();
+        DriveUnit::new(&Arc::new(Drive::build(&spec()).unwrap()), &spec().electronics).unwrap();
     let mut emulated = cached();
     let prng = &mut Prng::new(1, "forced writes");
     for _ in 0..200 {

@@ -22,4 +22,4 @@ pub use crate::spec::electronics as spec;
 pub use crate::spec::media_cache::MediaCacheSpec;
 pub use media_cache::MediaCacheWork;
 pub use random_rate::random_checks;
-pub use unit::{Done, LimitEnd, NextEvent, Served, Unit};
+pub use unit::{Done, DriveUnit, LimitEnd, NextEvent, Served};

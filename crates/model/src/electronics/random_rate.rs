@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimTime};
 
-use super::unit::{NextEvent, Unit};
+use super::unit::{DriveUnit, NextEvent};
 use crate::drive::{Check, Drive, Exact, Quantity};
 use crate::sched::{CommandMark, ParsePolicyError, Waiting};
 use crate::spec::advertised::RandomRates;
@@ -20,7 +20,7 @@ const COUNTED: u64 = 30_000;
 const LEFT_OUT: u64 = 2_000;
 
 /// Random reads and writes as modelled and as advertised, of a drive whose maker states them. An error as
-/// of [`Unit::new`].
+/// of [`DriveUnit::new`].
 pub fn random_checks(spec: &DriveSpec, drive: &Drive) -> Result<Vec<Check>, ParsePolicyError> {
     let Some(rates) = &spec.advertised.random else { return Ok(Vec::new()) };
     let drive = Arc::new(drive.clone());
@@ -37,7 +37,7 @@ pub fn random_checks(spec: &DriveSpec, drive: &Drive) -> Result<Vec<Check>, Pars
 
 /// Requests of one kind at random places of all actuators, a constant number.
 struct ClosedLoop {
-    units: Vec<Unit>,
+    units: Vec<DriveUnit>,
     /// By unit: those for which it has no room.
     waiting: Vec<VecDeque<Waiting>>,
     prng: Prng,
@@ -55,7 +55,7 @@ impl ClosedLoop {
         rates: &RandomRates,
         op: Op,
     ) -> Result<Self, ParsePolicyError> {
-        let units = (0..drive.actuators()).map(|_| Unit::new(drive, &spec.electronics));
+        let units = (0..drive.actuators()).map(|_| DriveUnit::new(drive, &spec.electronics));
         let units = units.collect::<Result<Vec<_>, _>>()?;
         let dirty = spec.electronics.buffer.as_ref().and_then(|buffer| buffer.dirty);
         let held = dirty.map_or(0, |dirty| u64::from(dirty.extents)) * units.len() as u64;

@@ -350,7 +350,8 @@ fn seconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_sim::config::{Experiment, SimConfig};
+    use freewheel_sim::config::SimConfig;
+    use freewheel_sim::experiment::Experiment;
 
     use super::*;
     use freewheel_study::FreeWork;

@@ -3,7 +3,7 @@
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::background::UseResult;
-use freewheel_sim::config::{ReferenceRun, WriteBackReferences};
+use freewheel_sim::{ReferenceRun, WriteBackReferences};
 use maud::{Markup, html};
 
 use crate::chart;

@@ -1,7 +1,8 @@
 //! The words about a run's caches, against the sums of the run itself.
 
 use freewheel_report::SimReport;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 
 fn experiment(cache: &str) -> Experiment {
     let text = format!(

@@ -2,7 +2,8 @@
 
 use freewheel_report::{free_work_parts, sim_html, stage_table};
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_study::FreeWork;
 
 fn experiment(freeblock: &str) -> Experiment {

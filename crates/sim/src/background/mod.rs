@@ -529,7 +529,8 @@ mod tests {
         Background::new(tasks, config.idle.as_ref(), None)
     }
 
-    use crate::config::{Experiment, SimConfig};
+    use crate::config::SimConfig;
+    use crate::experiment::Experiment;
     use crate::source::{Closed, Pattern, PatternSpec, ThinkTime};
 
     #[test]
@@ -652,7 +653,7 @@ mod tests {
         let (newer, lost, written) = (BTreeSet::new(), 0, 0);
         let mut watched = Watched { background, tells, newer, lost, written };
         let planners = vec![&mut watched as &mut dyn Planner];
-        let result = experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        let result = experiment.new_run().with_planners(planners).simulate().unwrap();
         (watched, SimTime::from_ns(result.elapsed_ns))
     }
 
@@ -832,7 +833,7 @@ mod tests {
             tells,
         };
         let planners = vec![&mut versions as &mut dyn Planner];
-        experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        experiment.new_run().with_planners(planners).simulate().unwrap();
         versions
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
 use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec, SectorFormat, WriteCache};
-use freewheel_model::electronics::{NextEvent, Served, Unit};
+use freewheel_model::electronics::{DriveUnit, NextEvent, Served};
 use freewheel_model::sched::{CommandMark, PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
@@ -207,7 +207,7 @@ impl Behaviour {
 /// at each of its events. A caller in virtual time leaps from event to event; a caller in real time
 /// waits for them.
 pub struct EmulatedDrive {
-    unit: Unit,
+    unit: DriveUnit,
     blocks: Blocks,
     sector: SectorFormat,
     firmware: Firmware,
@@ -246,8 +246,8 @@ impl EmulatedDrive {
         let drive = Drive::build(&spec).map_err(unbuilt)?;
         let electronics = spec.electronics.with_processing(spec.overhead);
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
-        let unit =
-            Unit::new(&inside, &electronics).expect("a drive that builds has a policy that does");
+        let unit = DriveUnit::new(&inside, &electronics)
+            .expect("a drive that builds has a policy that does");
         let errors = SeekErrors::new(&drive, seed, 0);
         let [far_ns, inward_ns] = [behaviour.seek_jitter_far, behaviour.seek_jitter_inward]
             .map(|jitter| jitter.map(SimDuration::ns));
@@ -275,7 +275,7 @@ impl EmulatedDrive {
     }
 
     /// The drive's inside, for sums over a run.
-    pub(crate) fn unit(&self) -> &Unit {
+    pub(crate) fn unit(&self) -> &DriveUnit {
         &self.unit
     }
 

@@ -58,6 +58,19 @@ pub enum Workload {
     Files(FilesWorkload),
 }
 
+impl Default for Workload {
+    /// One random request at a time.
+    fn default() -> Self {
+        Self::Closed {
+            requests: default_requests(),
+            outstanding: one(),
+            think_time: SimDuration::ZERO,
+            think_time_distribution: ThinkTimeDistribution::default(),
+            pattern: PatternSpec::default(),
+        }
+    }
+}
+
 /// A trace and how to play it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

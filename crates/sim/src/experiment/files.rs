@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use freewheel_freeblock::{Planner, Timer};
+use freewheel_freeblock::Planner;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Distribution;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks};
 
-use super::{Experiment, Observer, Planners, Progress};
+use super::{Experiment, Run};
 use crate::background::IdleConfig;
 use crate::completion::Completion;
 use crate::config::{
@@ -98,34 +98,35 @@ impl Experiment {
             }
         }
     }
+}
 
-    pub(super) fn tally_files(
-        &self,
-        workload: &FilesWorkload,
-        setup: &FilesSetup,
-        (planners, around): (Planners<'_>, Option<Timer<'_>>),
-        observer: Observer<'_>,
-        progress: Progress<'_>,
-    ) -> Result<Tally, ConfigError> {
+impl Run<'_> {
+    /// Runs disks with files on them, and what moves the files.
+    pub(super) fn files(mut self, workload: &FilesWorkload) -> Result<Tally, ConfigError> {
+        let experiment = self.experiment;
+        let setup = experiment.files.as_ref().expect("made ready when it was built");
         let map = setup.place()?.map;
-        let seed = self.config.seed;
+        let SimConfig { seed, warm_up, .. } = experiment.config;
         let mut traced = TracedRequests::new(&map, &setup.traced, 1.0);
         let mut poisson = workload.log.is_none().then(|| poisson(workload, setup, &map, seed));
         let clients: &mut dyn Source = match &mut poisson {
             Some(poisson) => poisson,
             None => &mut traced,
         };
-        let warm_up = (self.requests() as f64 * self.config.warm_up) as u64;
+        let warm_up = (experiment.requests() as f64 * warm_up) as u64;
         let mut by_class = vec![Distribution::default(); setup.classes.len()];
+        let mut observer = self.observer.take();
         let mut observe = |done: &Completion| {
             if done.request.tag >= warm_up {
                 let class = setup.class_of[map.file_at(done.request.start) as usize];
                 by_class[class as usize].record(done.response());
             }
-            observer(done);
+            if let Some(observer) = &mut observer {
+                observer(done);
+            }
         };
+        let run = self.within().with_observer(&mut observe);
         let layout = VolumeLayout::Files(&map);
-        let planning = (planners, around);
         let (mut tally, work) = match (&workload.cooling, &workload.restriping) {
             (None, Some(config)) => {
                 let layouts = Layouts::new(&map);
@@ -133,16 +134,15 @@ impl Experiment {
                 let spec = mover(config.piece, config.rate);
                 let mut restriped = CooledRequests::new(clients, &layouts, choice, spec);
                 let source: &mut dyn Source = &mut restriped;
-                let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
+                let tally = run.volume(source, layout)?;
                 (tally, Some(restriped.work()))
             }
-            (None, None) => {
-                (self.drive_any(clients, layout, planning, &mut observe, progress)?, None)
-            }
+            (None, None) => (run.volume(clients, layout)?, None),
             (Some(cooling), _) => {
                 let in_gaps = cooling.copies == CopiesConfig::Gaps;
-                let mover = in_gaps.then(|| GapMover::shared(&self.planned_on(&setup.drives())));
-                let mut gaps = match (&mover, &self.config.host) {
+                let mover =
+                    in_gaps.then(|| GapMover::shared(&experiment.planned_on(&setup.drives())));
+                let mut gaps = match (&mover, &experiment.config.host) {
                     (None, _) => Vec::new(),
                     (Some(mover), None) => {
                         ArmMover::all(mover, cooling.idle_after.map(IdleConfig::of))
@@ -151,11 +151,9 @@ impl Experiment {
                 };
                 let mut cooled = cooled(clients, &map, setup, cooling, mover);
                 let source: &mut dyn Source = &mut cooled;
-                let (given, around) = planning;
-                let given = given.into_iter().map(|planner| planner as &mut dyn Planner);
-                let movers = gaps.iter_mut().map(|arm| arm as &mut dyn Planner);
-                let planning = (given.chain(movers).collect(), around);
-                let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
+                let mut run = run.within();
+                run.planners.extend(gaps.iter_mut().map(|arm| arm as &mut dyn Planner));
+                let tally = run.volume(source, layout)?;
                 (tally, Some(cooled.work()))
             }
         };

@@ -53,7 +53,7 @@ impl Inferred {
             responses[index] = response.ns();
             sum_ns += u128::from(response.ns());
         };
-        experiment.run_observed(Some(&mut observer), &mut |_, _| {})?;
+        experiment.new_run().with_observer(&mut observer).simulate()?;
         let mean_response_ns = (sum_ns / responses.len().max(1) as u128) as u64;
         let responses = InferredResponses::new(responses);
         let parents = doubt(workload, trace, experiment.config.seed, &responses)?;
@@ -113,21 +113,10 @@ impl Reference {
         SimConfig {
             seed: config.seed,
             drive: self.name.clone(),
-            scale: Default::default(),
-            zero_latency: None,
             scheduler: PolicySpec::Fcfs,
             electronics: true,
-            queue_depth: None,
-            keep_free_blocks_before: None,
-            write_cache: None,
-            commands: None,
-            array: Default::default(),
-            cache: None,
-            freeblock: None,
-            host: None,
-            warm_up: 0.0,
-            slices: 1,
             workload: Workload::Trace(workload),
+            ..SimConfig::default()
         }
     }
 }

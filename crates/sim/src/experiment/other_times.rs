@@ -2,8 +2,8 @@
 
 use freewheel_trace::TraceInfo;
 
-use super::Experiment;
-use crate::config::{ConfigError, Progress, TraceWorkload, Workload};
+use super::{Experiment, Progress};
+use crate::config::{ConfigError, TraceWorkload, Workload};
 use crate::result::OtherTimes;
 
 impl Experiment {
@@ -32,7 +32,7 @@ impl Experiment {
             // Their times are those of this experiment.
             stream.kept = None;
         }
-        let response = other.run_observed(None, progress)?.response;
+        let response = other.new_run().with_progress(progress).simulate()?.response;
         Ok(Some(OtherTimes { coarse_times, response }))
     }
 }

@@ -57,7 +57,8 @@ impl PreparedRuns {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Experiment, SimConfig};
+    use super::super::Experiment;
+    use crate::config::SimConfig;
 
     #[test]
     fn a_run_that_begins_with_a_copy_is_that_of_a_new_experiment() {

@@ -61,15 +61,8 @@ pub(super) fn streams(
     Ok(vec![Stream::new(workload.clone(), first.clone(), config.seed)])
 }
 
-/// Err for a workload with these streams that a volume does not take.
-pub(super) fn check(
-    workload: &Workload,
-    streams: &[Stream],
-    volume: Blocks,
-) -> Result<(), ConfigError> {
-    if streams.is_empty() {
-        return check_workload(workload, None, volume);
-    }
+/// Err for streams that a volume does not take.
+pub(super) fn check(streams: &[Stream], volume: Blocks) -> Result<(), ConfigError> {
     streams.iter().try_for_each(|Stream { workload, trace, .. }| {
         check_workload(&Workload::Trace(workload.clone()), Some(trace), volume)
     })

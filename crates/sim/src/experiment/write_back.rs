@@ -19,7 +19,7 @@ impl Experiment {
         let mut run = |freeblock: Option<FreeblockConfig>| -> Result<ReferenceRun, ConfigError> {
             let config = SimConfig { freeblock, ..self.config.clone() };
             let other = Self { config, ..self.clone() };
-            Ok(ReferenceRun::of(other.run_observed(None, progress)?))
+            Ok(ReferenceRun::of(other.new_run().with_progress(progress).simulate()?))
         };
         let capacity = self.drive.blocks();
         Ok(Some(WriteBackReferences {

@@ -9,7 +9,8 @@ use freewheel_model::drive::Drive;
 
 use freewheel_freeblock::tasks::{RoundKind, TaskKind};
 use freewheel_sim::background::TaskResult;
-use freewheel_sim::config::{Experiment, Layout, SimConfig, Workload};
+use freewheel_sim::config::{Layout, SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::PatternSpec;
 use freewheel_sim::{Completion, HostConfig, RunResult};
 use freewheel_units::{Bytes, Prng, SimDuration, SimTime};
@@ -136,7 +137,7 @@ fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
             decide();
             decided.fetch_add(1, Ordering::Relaxed);
         };
-        let watched = experiment.run_watched(None, Some(&around), &mut |_, _| {}).unwrap();
+        let watched = experiment.new_run().with_timer(&around).simulate().unwrap();
         assert_eq!(watched, experiment.run().unwrap(), "{keys}");
         let decisions: u64 = watched.background.iter().map(|arm| arm.decisions).sum();
         assert!(decisions > 0, "{keys}");
@@ -150,7 +151,7 @@ fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
     let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };
     *requests = 2000;
     let mut last = SimTime::ZERO;
-    let result = experiment.run_observed(Some(&mut |c| last = c.end), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut |c| last = c.end).simulate().unwrap();
     assert_eq!(result.requests, 2000);
     let background = &result.background[0].tasks[0];
     let rounds = background.all_rounds();
@@ -179,7 +180,7 @@ fn sparse_on(mut experiment: Experiment, seed: u64) -> (RunResult, Vec<Completio
     let mean_gap = SimDuration::from_secs(1);
     experiment.config.workload = Workload::Open { requests: 40, mean_gap, pattern };
     let mut done = Vec::new();
-    let result = experiment.run_observed(Some(&mut |c| done.push(*c)), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut |c| done.push(*c)).simulate().unwrap();
     (result, done)
 }
 
@@ -282,7 +283,7 @@ fn idle_time_under_load_loses_no_request_of_a_whole_drive() {
             assert!(completion.arrival <= completion.end && last <= completion.end);
             last = completion.end;
         };
-        let result = experiment.run_observed(Some(&mut in_order), &mut |_, _| {}).unwrap();
+        let result = experiment.new_run().with_observer(&mut in_order).simulate().unwrap();
         assert_eq!(result.requests, 400, "{seed}");
         let idle = result.idle.unwrap_or_default();
         (runs, behind) = (runs + idle.runs, behind + idle.requests_behind);
@@ -530,7 +531,7 @@ fn rounds_come_to_the_same_whether_or_not_somebody_times_their_decisions() {
                 [[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"4KiB\"\n";
     let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
     let around = |decide: &mut dyn FnMut()| decide();
-    let timed = experiment.run_watched(None, Some(&around), &mut |_, _| {}).unwrap();
+    let timed = experiment.new_run().with_timer(&around).simulate().unwrap();
     assert_eq!(timed.background[0].tasks[0].rounds.len(), 2);
     assert_eq!(timed, experiment.run().unwrap());
 }

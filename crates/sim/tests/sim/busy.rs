@@ -1,7 +1,8 @@
 //! For how long a drive and each of its parts are busy.
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{Completion, Resource, RunResult};
 
 const OPEN: &str = "kind = \"open\"\nmean_gap = \"18ms\"\nrequests = 3000\n";
@@ -13,7 +14,7 @@ fn run(workload: &str, change: impl FnOnce(&mut DriveSpec)) -> (RunResult, Vec<C
     let mut experiment = Experiment::new(config).unwrap();
     change(&mut experiment.spec);
     let mut list = Vec::new();
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {});
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate();
     (result.unwrap(), list)
 }
 

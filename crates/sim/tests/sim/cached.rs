@@ -1,9 +1,8 @@
 //! Runs behind a storage system's cache.
 
 use freewheel_model::electronics::spec::SectorFormat;
-use freewheel_sim::config::{
-    CacheConfig, Experiment, OpportunisticConfig, PrefetchConfig, SimConfig,
-};
+use freewheel_sim::config::{CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{CacheWork, Completion, RunResult, ServiceParts};
 use freewheel_units::{Blocks, Bytes, Op, SimDuration, SimTime, VolumeBlock};
@@ -14,7 +13,7 @@ fn run(text: &str, overrides: &[&str]) -> (RunResult, Vec<Completion>) {
     let mut completions = Vec::new();
     let mut observer = |completion: &Completion| completions.push(*completion);
     let result =
-        Experiment::new(config).unwrap().run_observed(Some(&mut observer), &mut |_, _| ()).unwrap();
+        Experiment::new(config).unwrap().new_run().with_observer(&mut observer).simulate().unwrap();
     (result, completions)
 }
 
@@ -139,7 +138,7 @@ fn serve(requests: &[(Op, u64)], overrides: &[&str]) -> (CacheWork, RunResult) {
     let config = SimConfig::parse(CLOSED, "test", &overrides).unwrap();
     let mut client = Client::new(requests.to_vec());
     let experiment = Experiment::new(config).unwrap();
-    let result = experiment.run_source(&mut client, Vec::new(), &mut |_| ()).unwrap();
+    let result = experiment.new_run().simulate_source(&mut client).unwrap();
     assert_eq!(result.requests, requests.len() as u64, "every request is answered");
     (result.cache.unwrap(), result)
 }
@@ -398,7 +397,7 @@ fn of_large_sectors_only_whole_ones_pass_for_free() {
         experiment.spec.electronics.sector = SectorFormat::Emulated512;
         let thinks = SimDuration::from_ms(thinks_ms);
         let mut client = Client { thinks, ..Client::new(requests.clone()) };
-        let result = experiment.run_source(&mut client, Vec::new(), &mut |_| ()).unwrap();
+        let result = experiment.new_run().simulate_source(&mut client).unwrap();
         let bytes = result.cache.unwrap().opportunistic_bytes;
         assert!(bytes > 1 << 20 && bytes.is_multiple_of(4096), "{free}: {bytes}");
     }

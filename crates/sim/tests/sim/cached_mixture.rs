@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{CacheWork, Completion};
 use freewheel_units::{Blocks, Op, Prng, SimTime, VolumeBlock};
@@ -118,7 +119,8 @@ fn run(seed: u64, overrides: &[String]) -> CacheWork {
     let mut ends = Vec::new();
     let mut observer = |completion: &Completion| ends.push(completion.end);
     let experiment = Experiment::new(config).unwrap();
-    let result = experiment.run_source(&mut source, Vec::new(), &mut observer).unwrap();
+    let result =
+        experiment.new_run().with_observer(&mut observer).simulate_source(&mut source).unwrap();
     assert!(source.answers.keys().copied().eq(1..=REQUESTS), "{seed} {overrides:?}");
     assert!(source.answers.values().all(|&count| count == 1), "{seed} {overrides:?}");
     assert!(ends.is_sorted() && ends.len() as u64 == REQUESTS, "{seed} {overrides:?}");

@@ -1,7 +1,8 @@
 //! Marks of commands for the drive's queue, and a scrub from outside.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::SimDuration;
 
 /// Random reads that a drive serves while a scrub of 256 KiB a read continues.
@@ -105,7 +106,7 @@ fn a_scrub_reads_on_from_its_start_and_begins_again_at_the_end() {
     let config = SimConfig::parse(config, "test", &[]).unwrap();
     let experiment = Experiment::new(config).unwrap();
     let mut observe = |done: &freewheel_sim::Completion| ends.push(done.end);
-    let result = experiment.run_observed(Some(&mut observe), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut observe).simulate().unwrap();
     assert_eq!(ends.len(), 20, "an observer sees clients");
     let scrub = result.outside_scrub.unwrap();
     let rest = experiment.drive.blocks().bytes().get() - (8700 << 20);

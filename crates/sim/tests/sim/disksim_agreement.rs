@@ -4,7 +4,8 @@
 //! these drives. `data.rs` compares with its own output request by request.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 
 fn run(policy: &str, workload: &str) -> RunResult {
     let text = format!(

@@ -7,7 +7,8 @@ use freewheel_freeblock::uses;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::{CurveSpec, DriveSpec};
 use freewheel_sim::background::TaskResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Bytes};
 

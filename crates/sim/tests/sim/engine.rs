@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use freewheel_model::array::Striping;
 use freewheel_model::sched::POLICIES;
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Fit, Placement, Replay, ReplayTiming};
 use freewheel_sim::{Arm, ArmExecutor, Completion, Mechanics, RunResult, SeekErrors, library, run};
 use freewheel_trace::Record;
@@ -18,7 +19,7 @@ fn experiment(text: &str) -> Experiment {
 
 fn completions(experiment: &Experiment) -> (RunResult, Vec<Completion>) {
     let mut list = Vec::new();
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate().unwrap();
     (result, list)
 }
 
@@ -246,7 +247,11 @@ fn a_flush_waits_for_what_the_buffer_has_taken() {
         let mut source =
             Replay::new(records.iter().copied().map(Ok), placement, ReplayTiming::TRACED, 2);
         let mut done = Vec::new();
-        experiment.run_source(&mut source, Vec::new(), &mut |c| done.push(*c)).unwrap();
+        experiment
+            .new_run()
+            .with_observer(&mut |c| done.push(*c))
+            .simulate_source(&mut source)
+            .unwrap();
         let of = |op| done.iter().find(|c| c.request.op == op).unwrap().end;
         (of(Op::Write), of(Op::Flush))
     };
@@ -277,7 +282,7 @@ fn a_flush_is_done_soon_however_many_writes_come_after_it() {
             flush = c.end;
         }
     };
-    experiment.run_source(&mut source, Vec::new(), &mut observe).unwrap();
+    experiment.new_run().with_observer(&mut observe).simulate_source(&mut source).unwrap();
     assert!(flush < SimTime::ZERO + SimDuration::from_ms(60), "{flush}");
 }
 

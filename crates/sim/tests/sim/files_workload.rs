@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::files::CoolingResult;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_units::Bytes;
@@ -268,7 +269,7 @@ fn completions(size: &str, cooling: &str) -> (Vec<(u64, u64)>, Option<CoolingRes
     let mut all = Vec::new();
     let mut see = |done: &Completion| all.push((done.request.tag, done.end.ns()));
     let experiment = Experiment::new(config).unwrap();
-    let result = experiment.run_observed(Some(&mut see), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut see).simulate().unwrap();
     all.sort_unstable();
     (all, result.files.unwrap().cooling)
 }

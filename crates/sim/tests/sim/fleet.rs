@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{Completion, DriveResult, RunResult};
 use freewheel_trace::{ParquetWriter, Record};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock};
@@ -38,7 +39,7 @@ fn independent(drives: u32, electronics: bool, workload: &str) -> RunResult {
 fn alone(drive: &DriveResult, electronics: bool, workload: &str) -> (RunResult, Vec<Completion>) {
     let mut list = Vec::new();
     let experiment = experiment(&text(drive.seed, "", electronics, workload));
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {});
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate();
     (result.unwrap(), list)
 }
 
@@ -210,7 +211,11 @@ fn progress_climbs_to_all_requests_of_all_drives() {
     let workload = "kind = \"closed\"\nrequests = 150_000\n";
     let mut reports = Vec::new();
     let experiment = experiment(&text(1, array, false, workload));
-    experiment.run_observed(None, &mut |done, total| reports.push((done, total))).unwrap();
+    experiment
+        .new_run()
+        .with_progress(&mut |done, total| reports.push((done, total)))
+        .simulate()
+        .unwrap();
     assert!(reports.len() >= 12 && reports.is_sorted(), "{reports:?}");
     assert!(reports.iter().all(|(_, total)| *total == 600_000), "{reports:?}");
     assert_eq!(reports.last(), Some(&(600_000, 600_000)));
@@ -219,6 +224,6 @@ fn progress_climbs_to_all_requests_of_all_drives() {
 #[test]
 fn completions_of_independent_drives_cannot_be_observed() {
     let experiment = experiment(&text(1, "layout = \"independent\"", false, CLOSED));
-    let error = experiment.run_observed(Some(&mut |_| {}), &mut |_, _| {}).unwrap_err();
+    let error = experiment.new_run().with_observer(&mut |_| {}).simulate().unwrap_err();
     assert!(error.to_string().contains("independent drives"), "{error}");
 }

@@ -13,7 +13,8 @@ use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec
 use freewheel_model::drive::{Drive, Physical, Position};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::FreeTime;
-use freewheel_sim::config::{Experiment, Planners, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::{Experiment, Planners};
 use freewheel_sim::source::PatternSpec;
 use freewheel_testkit::drives::random_spec;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
@@ -378,7 +379,7 @@ fn each_arm_of_an_experiment_has_its_planner_and_bandwidth_is_told() {
         let alone = experiment.run().unwrap();
         let mut busy: Vec<Busy> = (0..arms).map(|arm| Busy::new(&experiment.drive, arm)).collect();
         let planners: Planners<'_> = busy.iter_mut().map(|busy| busy as &mut dyn Planner).collect();
-        let with = experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        let with = experiment.new_run().with_planners(planners).simulate().unwrap();
         assert_eq!(with.result_hash, alone.result_hash);
         let free = with.free.unwrap();
         assert!(adds_up(&free.time) && busy.iter().all(|busy| busy.blocks > 0), "{name}");

@@ -19,7 +19,7 @@ use freewheel_freeblock::{
     Planner, Promoter, Rule,
 };
 use freewheel_model::drive::Drive;
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::{BufferSpec, ElectronicsSpec, WriteCache};
 use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_sim::source::PatternSpec;
@@ -407,7 +407,7 @@ fn a_write_that_the_buffer_took_is_done_for_planners_when_it_is_on_the_media() {
         ..BufferSpec::default()
     };
     let electronics = ElectronicsSpec { buffer: Some(cached), ..ElectronicsSpec::default() };
-    let unit = Unit::new(&drive, &electronics).unwrap();
+    let unit = DriveUnit::new(&drive, &electronics).unwrap();
     let mut ends = Ends::default();
     let executor = ArmExecutor::new(SeekErrors::new(&drive, 1, 0)).with_planner(&mut ends);
     let mut device = WholeDrive::new(unit, executor);

@@ -1,7 +1,8 @@
 //! Force unit access from a workload to the media.
 
 use freewheel_sim::background::UseResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::Request;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_trace::{Record, TraceWriter};
@@ -14,7 +15,7 @@ fn parsed(text: &str) -> SimConfig {
 fn run(text: &str) -> (RunResult, Vec<Completion>) {
     let mut list = Vec::new();
     let experiment = Experiment::new(parsed(text)).unwrap();
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate().unwrap();
     (result, list)
 }
 

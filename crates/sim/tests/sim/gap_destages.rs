@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{Completion, RunResult};
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};
@@ -62,7 +63,8 @@ fn run(mut clients: Clients, overrides: &[&str]) -> (RunResult, Vec<Completion>)
     let mut completions = Vec::new();
     let mut observer = |completion: &Completion| completions.push(*completion);
     let experiment = Experiment::new(config).unwrap();
-    let result = experiment.run_source(&mut clients, Vec::new(), &mut observer).unwrap();
+    let result =
+        experiment.new_run().with_observer(&mut observer).simulate_source(&mut clients).unwrap();
     (result, completions)
 }
 

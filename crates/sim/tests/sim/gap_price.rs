@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::Prng;
 
 const HOST: &str = "drive = \"ultrastar-hc310-6tb\"\nscheduler = { policy = \"sptf-sw\" }\n\

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use freewheel_model::drive::Drive;
 use freewheel_sim::CacheWork;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime, VolumeBlock};
 
@@ -69,8 +70,11 @@ fn run(requests: &[(u64, Op, u64)], kinds: &[&str]) -> Run {
     let requests = requests.iter().map(|&(us, op, start)| (at(us), op, start)).collect();
     let mut ends = Vec::new();
     let mut observer = |end: &freewheel_sim::Completion| ends.push(end.end);
-    let result =
-        experiment(kinds).run_source(&mut Timed(requests), Vec::new(), &mut observer).unwrap();
+    let result = experiment(kinds)
+        .new_run()
+        .with_observer(&mut observer)
+        .simulate_source(&mut Timed(requests))
+        .unwrap();
     Run { work: result.cache.unwrap(), ends }
 }
 

@@ -1,7 +1,8 @@
 //! A planner inside the drive with the limits of a scheduler outside (fast02 figure 10).
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 
 fn run(keys: &str) -> RunResult {
     let text = format!(

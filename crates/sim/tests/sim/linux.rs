@@ -1,7 +1,8 @@
 //! Linux's schedulers in front of a drive with its own queue.
 
 use freewheel_model::sched::linux::LINUX_SCHEDULERS;
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{Completion, RunResult, library};
 use proptest::prelude::*;
 
@@ -18,7 +19,7 @@ fn config(policy: &str, drive: &str, outstanding: u32, seed: u64, more: &str) ->
 fn run(config: SimConfig) -> (RunResult, Vec<Completion>) {
     let mut list = Vec::new();
     let experiment = Experiment::new(config).unwrap();
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate().unwrap();
     (result, list)
 }
 

@@ -1,6 +1,7 @@
 //! Warm-up and slices, against sums over the observed completions.
 
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{CacheWork, Completion, RunResult, SliceResponses};
 use freewheel_units::{Op, SimTime};
 
@@ -13,7 +14,7 @@ fn config(text: &str, overrides: &[&str]) -> SimConfig {
 fn run(text: &str, overrides: &[&str]) -> (RunResult, Vec<Completion>) {
     let mut list = Vec::new();
     let experiment = Experiment::new(config(text, overrides)).unwrap();
-    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {}).unwrap();
+    let result = experiment.new_run().with_observer(&mut |c| list.push(*c)).simulate().unwrap();
     list.sort_by_key(|c| c.arrival);
     (result, list)
 }

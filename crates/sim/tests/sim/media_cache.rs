@@ -1,7 +1,8 @@
 //! The media cache of the drive that ships with one.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::Bytes;
 
 /// Random writes, each of which the media must have, to a cache of 1 GiB.

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use freewheel_model::cache::KeyPolicy;
 use freewheel_model::sched::{Fcfs, Policy};
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 
 fn experiment(more: &str) -> Experiment {
     let text = format!(

@@ -8,7 +8,9 @@ use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::{Cleaner, Command, LogDiskSpec};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::config::{Experiment, PostmarkResult, SimConfig, Workload};
+use freewheel_sim::PostmarkResult;
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::postmark::{
     CpuTimes, FileOp, FreeReads, MetadataWrites, NoFreeReads, Pass, Postmark, PostmarkProcess,
     PostmarkSpec, SmallFiles, cleaning_task, files_for, used_blocks,

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Fit, TracedThinkTime};
 use freewheel_sim::{Completion, RunResult};
 use freewheel_trace::{ParquetWriter, Record};
@@ -94,7 +95,7 @@ fn arrivals_come_sooner_by_their_factor_and_by_nothing_else() {
         let mut list = Vec::new();
         let mut observer = |c: &Completion| list.push((c.request.tag, c.arrival.ns()));
         let experiment = Experiment::new(experiment).unwrap();
-        experiment.run_observed(Some(&mut observer), &mut |_, _| {}).unwrap();
+        experiment.new_run().with_observer(&mut observer).simulate().unwrap();
         list.sort_unstable();
         list
     };
@@ -148,7 +149,7 @@ fn with_completions_of(file: &str, drive: &str) -> Vec<Record> {
         record.completion = Some(record.arrival + c.response());
     };
     let experiment = Experiment::new(config(&by_arrival)).unwrap();
-    experiment.run_observed(Some(&mut observer), &mut |_, _| {}).unwrap();
+    experiment.new_run().with_observer(&mut observer).simulate().unwrap();
     records
 }
 
@@ -216,7 +217,7 @@ fn completions(overrides: &[&str]) -> Vec<(u64, Op, u64, u64)> {
         list.push((c.request.start.get(), c.request.op, c.arrival.ns(), c.end.ns()));
     };
     let experiment = Experiment::new(config(overrides)).unwrap();
-    experiment.run_observed(Some(&mut observer), &mut |_, _| {}).unwrap();
+    experiment.new_run().with_observer(&mut observer).simulate().unwrap();
     list
 }
 

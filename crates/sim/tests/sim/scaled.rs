@@ -1,7 +1,8 @@
 //! Experiments on scaled drives.
 
 use freewheel_model::drive::scale::{Scaling, YearlyRates};
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{RunResult, library};
 
 const TEXT: &str = "\

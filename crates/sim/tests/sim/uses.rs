@@ -3,7 +3,8 @@
 use freewheel_freeblock::uses::{CompareCounts, PrefetchCounts};
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{CompareResult, TaskResult, UseResult, WriteBackResult};
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Bytes, Prng, SimDuration};
 use proptest::prelude::*;
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::SimConfig;
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Fit, Placement, Replay, ReplayTiming};
 use freewheel_sim::{Completion, Refusal, RefusedWrites, RunResult};
 use freewheel_trace::Record;
@@ -54,7 +55,11 @@ fn play(experiment: &Experiment, records: &[Record]) -> (RunResult, Vec<Completi
     let list = records.iter().copied().map(Ok);
     let mut source = Replay::new(list, placement, ReplayTiming::TRACED, records.len() as u64);
     let mut done = Vec::new();
-    let result = experiment.run_source(&mut source, Vec::new(), &mut |c| done.push(*c)).unwrap();
+    let result = experiment
+        .new_run()
+        .with_observer(&mut |c| done.push(*c))
+        .simulate_source(&mut source)
+        .unwrap();
     done.sort_by_key(|c| c.request.tag);
     (result, done)
 }

@@ -1,7 +1,8 @@
 //! Runs of the trace against a drive, with caches of each size in front.
 
 use freewheel_model::cache::CachePolicy;
-use freewheel_sim::config::{CacheConfig, ConfigError, Experiment, SimConfig, check_timing};
+use freewheel_sim::config::{CacheConfig, ConfigError, SimConfig, check_timing};
+use freewheel_sim::experiment::Experiment;
 use freewheel_trace::{Format, TraceInfo};
 use freewheel_units::Bytes;
 use rayon::prelude::*;
@@ -144,7 +145,7 @@ impl Bench<'_> {
         let name = run.name();
         let mut report =
             |done, total| (self.progress)(CacheProgress::Running { run: &name, done, total });
-        let result = experiment.run_observed(None, &mut report)?;
+        let result = experiment.new_run().with_progress(&mut report).simulate()?;
         Ok(ResponsePoint {
             size_bytes: run.size_bytes,
             reads: result.read_response,

@@ -16,7 +16,8 @@ mod measure;
 mod ranking;
 mod variant;
 
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -256,7 +257,7 @@ impl ChangesBench<'_> {
             None => system.with_config(config)?,
             Some(variant) => variant.of(system, config)?,
         };
-        Ok(experiment.run_observed(None, &mut report)?.into())
+        Ok(experiment.new_run().with_progress(&mut report).simulate()?.into())
     }
 }
 

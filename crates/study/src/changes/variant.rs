@@ -2,7 +2,8 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, Turn};
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::library;
 use freewheel_units::Blocks;
 use serde::Serialize;

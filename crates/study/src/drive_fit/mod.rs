@@ -16,7 +16,8 @@ mod values;
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_sim::Completion;
-use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload, open};
+use freewheel_sim::config::{ConfigError, TraceWorkload, open};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::KeptRecords;
 use freewheel_trace::Record;
 use rayon::prelude::*;
@@ -202,7 +203,7 @@ impl FitBench {
                 }
             }
         };
-        experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;
+        experiment.new_run().with_observer(&mut observe).simulate()?;
         Ok(Some(self.recorded.compare(&simulated)))
     }
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::member::FleetMember;
 use crate::changes::{Changes, Goal, NOTICEABLE, Part, Tried};
 use crate::journal::JournalRow;
-use crate::runs::Study;
 use crate::scrub::{IdleScrub, SCRUB_SECONDS_MAX};
+use crate::study::Study;
 
 /// A drive of the fleet with what its study says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

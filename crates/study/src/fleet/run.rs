@@ -19,7 +19,7 @@ use crate::changes::Goal;
 use crate::file_hash::FileHashes;
 use crate::journal::{self, Rows};
 use crate::options::StudyOptions;
-use crate::runs::study;
+use crate::study::study;
 use crate::table::{self, Column, TableError};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -7,8 +7,9 @@
 use freewheel_model::electronics::{DurationLimit, LimitPolicy};
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
-    CommandsConfig, ConfigError, Experiment, MarksConfig, OutsideScrubConfig, SimConfig,
+    CommandsConfig, ConfigError, MarksConfig, OutsideScrubConfig, SimConfig,
 };
+use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -76,7 +77,8 @@ pub(super) fn marked_runs(
         let commands = Some(commands(marks, scrub));
         let config = SimConfig { commands, ..experiment.config.clone() };
         let with = experiment.with_config(config)?;
-        let result = with.run_observed(None, &mut |done, total| run.at(done, total))?;
+        let result =
+            with.new_run().with_progress(&mut |done, total| run.at(done, total)).simulate()?;
         let scrub = result.outside_scrub.as_ref().expect("the host scrubs");
         // Half of the reads and more meet no client wherever time is left out.
         let steady = run_bytes.get() as f64 / scrub.response.p50_ns.max(1) as f64;

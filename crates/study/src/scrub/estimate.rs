@@ -13,7 +13,8 @@ use freewheel_model::drive::Drive;
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
-use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
+use freewheel_sim::config::{ConfigError, TraceWorkload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_units::{Blocks, Bytes, Prng, SimDuration, SimTime};
 use serde::Serialize;
@@ -390,7 +391,7 @@ fn load(experiment: &Experiment) -> Result<(RunResult, Vec<f64>), ConfigError> {
     let arms = experiment.striping.arms();
     let mut gaps: Vec<Counted> = (0..arms).map(|_| Counted::default()).collect();
     let planners = gaps.iter_mut().map(|gaps| gaps as &mut dyn Planner).collect();
-    let result = experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {})?;
+    let result = experiment.new_run().with_planners(planners).simulate()?;
     let elapsed_ns = result.elapsed_ns.max(1) as f64;
     let shares = gaps.iter().map(|gaps| gaps.0.potential_ns as f64 / elapsed_ns).collect();
     Ok((result, shares))
@@ -469,7 +470,11 @@ fn scan<S: Source>(
             progress(done, total);
         }
     };
-    let result = experiment.run_source(&mut source, planners, &mut report)?;
+    let result = experiment
+        .new_run()
+        .with_planners(planners)
+        .with_observer(&mut report)
+        .simulate_source(&mut source)?;
     progress(total, total);
     let of = |scan: &Projection| Scanned {
         blocks: scan.blocks(),
@@ -859,7 +864,11 @@ mod tests {
         let watch = Watch::default();
         watch.unfinished.store(1, Ordering::Relaxed);
         let mut source = Until { source: &mut clients(&experiment), watch: &watch, requests };
-        experiment.run_source(&mut source, vec![&mut nothing], &mut |_| {}).unwrap();
+        experiment
+            .new_run()
+            .with_planners(vec![&mut nothing])
+            .simulate_source(&mut source)
+            .unwrap();
         assert_eq!(all(&whole, |burst| burst.time.potential_ns), nothing.0.potential_ns);
     }
 

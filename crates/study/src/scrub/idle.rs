@@ -6,7 +6,8 @@ use freewheel_freeblock::tasks::TaskKind;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::{Distribution, Summary};
 use freewheel_sim::background::{FreeblockConfig, IdleConfig, TaskConfig};
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{KeptRecords, Request};
 use freewheel_sim::{Completion, RunResult};
 use freewheel_units::{Bytes, Op, SimDuration, SimTime};
@@ -148,7 +149,8 @@ pub(crate) fn idle_scrub(
     let run = |&pause: &SimDuration| {
         let run = work.begin(1);
         let with = experiment.with_config(with_scrub(&experiment, pause))?;
-        let with = with.run_observed(None, &mut |done, total| run.at(done, total))?;
+        let with =
+            with.new_run().with_progress(&mut |done, total| run.at(done, total)).simulate()?;
         let (read, head_ns) = with.idle.map_or((0, 0), |idle| (idle.read_bytes, idle.head_ns));
         // Each arm reads at this rate, all at once.
         let steady = f64::from(experiment.striping.arms()) * read as f64 / head_ns.max(1) as f64;
@@ -208,7 +210,11 @@ fn alone(experiment: &Experiment, work: &WorkCounter<'_>) -> Result<Vec<Alone>, 
         let &Completion { request: Request { op, tag, .. }, arrival, end, .. } = completion;
         alone.push(Alone { tag, op, arrival, end });
     };
-    experiment.run_observed(Some(&mut observe), &mut |done, total| run.at(done, total))?;
+    experiment
+        .new_run()
+        .with_observer(&mut observe)
+        .with_progress(&mut |done, total| run.at(done, total))
+        .simulate()?;
     alone.sort_unstable_by_key(|request| request.tag);
     Ok(alone)
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
+use freewheel_sim::config::{ConfigError, SimConfig, Workload};
+use freewheel_sim::experiment::Experiment;
 
 use crate::file_hash::FileHashes;
 use crate::table::TableError;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::config::{ConfigError, SimConfig};
+use freewheel_sim::experiment::Experiment;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
@@ -202,7 +203,7 @@ pub(super) fn run_each<'a>(
             Some(beside) => beside.beside(config)?,
             None => Experiment::new(config)?,
         };
-        let result = experiment.run_observed(None, &mut |_, _| goes_on())?;
+        let result = experiment.new_run().with_progress(&mut |_, _| goes_on()).simulate()?;
         keep(SweepRow::new(number, &result))?;
         if before.len() < DRIVES_MAX
             && !before.iter().any(|it| has_drive_of(&it.config, &experiment.config))

@@ -5,7 +5,8 @@ use std::io::Write;
 
 use freewheel_model::cache::{BlockRange, CachePolicy, POLICIES, ReadCache, ReadCacheSpec};
 use freewheel_sim::Completion;
-use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::config::{SimConfig, TraceWorkload, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_study::{
     CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheSize, ComparedPolicy, ResponseRuns,
     Responses, SimulatedResponses, cache_curves,
@@ -271,7 +272,7 @@ fn plain_run(options: &CacheCurvesOptions, cache: &str, from: u64) -> [f64; 2] {
         }
     };
     let experiment = Experiment::new(config).unwrap();
-    experiment.run_observed(Some(&mut observer), &mut |_, _| {}).unwrap();
+    experiment.new_run().with_observer(&mut observer).simulate().unwrap();
     [mean_ns(&reads), mean_ns(&writes)]
 }
 

@@ -5,7 +5,8 @@ use std::io::Write;
 use freewheel_model::cache::CachePolicy;
 use freewheel_model::drive::spec::Turn;
 use freewheel_sim::Completion;
-use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::config::{SimConfig, TraceWorkload, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::ReplayMode;
 use freewheel_study::changes::{Change, Changes, Goal, PREFETCH_CACHE, Part, Tried, Variant};
 use freewheel_study::{
@@ -178,7 +179,7 @@ fn responses_are_those_of_a_plain_run_without_the_warm_up() {
             all.push((completion.request.tag, completion.response().ns()));
         }
     };
-    Experiment::new(config).unwrap().run_observed(Some(&mut observe), &mut |_, _| {}).unwrap();
+    Experiment::new(config).unwrap().new_run().with_observer(&mut observe).simulate().unwrap();
     all.retain(|&(tag, _)| tag >= changes.warm_up_requests);
     let sum: u64 = all.iter().map(|&(_, response)| response).sum();
     let by_slice: u128 = changes.today.by_slice.iter().map(|slice| slice.sum_ns).sum();

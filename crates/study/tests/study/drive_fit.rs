@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use freewheel_model::drive::scale::Scaling;
 use freewheel_sim::Completion;
-use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
+use freewheel_sim::config::{SimConfig, TraceWorkload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::library;
 use freewheel_study::{DriveFit, StudyError, StudyOptions, fit_drive};
 use freewheel_units::{BLOCK_BYTES, Op};
@@ -28,7 +29,7 @@ fn recorded(keep: impl Fn(u64) -> bool) -> tempfile::NamedTempFile {
     let mut all: Vec<Completion> = Vec::new();
     let mut observe = |completion: &Completion| all.push(*completion);
     let other = experiment.on_drive(other).unwrap();
-    other.run_observed(Some(&mut observe), &mut |_, _| {}).unwrap();
+    other.new_run().with_observer(&mut observe).simulate().unwrap();
     all.sort_by_key(|completion| completion.request.tag);
     let mut csv = HEADER.to_owned();
     for (number, Completion { request, arrival, end, .. }) in (0..).zip(&all) {

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
+use freewheel_sim::config::{SimConfig, TraceWorkload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_study::{StudyOptions, study};
 use freewheel_units::{Prng, SimDuration};
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use freewheel_units::{SimDuration, SimTime};
 
-use super::{Command, Done, Served, Unit};
+use super::{Command, Done, DriveUnit, Served};
 use crate::sched::{CommandMark, Waiting};
 use crate::spec::duration_limits::{DurationLimit, DurationLimitsSpec, LimitPolicy};
 
@@ -42,7 +42,7 @@ impl Limits {
     }
 }
 
-impl Unit {
+impl DriveUnit {
     /// The descriptor that a command names, if the drive has it.
     #[inline]
     pub(super) fn limit_of(&self, waiting: &Waiting) -> Option<&DurationLimit> {

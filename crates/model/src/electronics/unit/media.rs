@@ -2,14 +2,14 @@
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
-use super::{Media, Unit};
+use super::{DriveUnit, Media};
 use crate::drive::{
     Access, Actuator, Departure, Exact, Latency, Position, Positionings, RunStart, Target,
 };
 use crate::electronics::write_back::Destage;
 use crate::sched::PolicySpec;
 
-impl Unit {
+impl DriveUnit {
     /// Does what the drive would have done on its own account until now.
     #[inline]
     pub(super) fn catch_up(&mut self) {

@@ -1,7 +1,7 @@
 //! A drive with its electronics: commands in, times out.
 //!
-//! A unit is driven by events. [`Unit::submit`] hands it a command, [`Unit::next_event`] says when
-//! something happens that somebody could see, and [`Unit::advance`] lets it happen. What the drive
+//! A unit is driven by events. [`DriveUnit::submit`] hands it a command, [`DriveUnit::next_event`] says when
+//! something happens that somebody could see, and [`DriveUnit::advance`] lets it happen. What the drive
 //! does on its own account (reading on, destaging in idle time) is worked out when it is next asked:
 //! an idle drive has no events.
 
@@ -37,7 +37,7 @@ use self::limits::Limits;
 use self::shingled::Shingled;
 
 /// A drive with its electronics, and their state.
-pub struct Unit {
+pub struct DriveUnit {
     /// Mechanics, with command processing of no time: the electronics add it.
     drive: Arc<Drive>,
     buffer_spec: BufferSpec,
@@ -150,7 +150,7 @@ impl NextEvent {
 /// A command that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// The command's [`Waiting::sequence`], or what [`Unit::flush`] was given.
+    /// The command's [`Waiting::sequence`], or what [`DriveUnit::flush`] was given.
     pub sequence: u64,
     /// Outcome of the command.
     pub served: Served,
@@ -206,7 +206,7 @@ enum Held {
     Nothing,
 }
 
-impl Unit {
+impl DriveUnit {
     /// A drive with this electronics, its buffer empty and its head at rest. Without overheads in
     /// the electronics, commands are processed in the time that the drive itself states. An error
     /// when the queue's policy has a parameter out of range. Panics when [`Drive::build`] would

@@ -2,12 +2,12 @@
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-use super::{Command, Held, Unit, is_from_media};
+use super::{Command, DriveUnit, Held, is_from_media};
 use crate::drive::{Access, Actuator, Drive, Latency, Target};
 use crate::electronics::buffer::behind;
 use crate::electronics::read_ahead::{self, ReadAheadState, ReadForAhead};
 
-impl Unit {
+impl DriveUnit {
     /// Part of a read that the buffer holds; with `may_promise` also blocks that are being read ahead.
     pub(super) fn held(&self, start: Lbn, blocks: u32, may_promise: bool) -> Held {
         let Some(buffer) = &self.buffer else { return Held::Nothing };

@@ -5,7 +5,7 @@
 
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
 
-use super::Unit;
+use super::DriveUnit;
 use crate::drive::{Access, Actuator, Exact, Latency, Target};
 use crate::electronics::buffer::behind;
 use crate::electronics::media_cache::{MediaCache, MediaCacheWork, Piece};
@@ -38,7 +38,7 @@ impl Shingled {
     }
 }
 
-impl Unit {
+impl DriveUnit {
     /// Sums of the media cache so far; None of a drive without one.
     pub fn media_cache_work(&self) -> Option<MediaCacheWork> {
         let cache = &self.shingled.as_ref()?.cache;

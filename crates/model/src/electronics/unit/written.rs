@@ -2,14 +2,14 @@
 
 use freewheel_units::{Blocks, Op, SimTime};
 
-use super::{Command, Unit};
+use super::{Command, DriveUnit};
 use crate::drive::{Access, Positionings};
 use crate::electronics::buffer::{Buffer, behind};
 use crate::electronics::extents::{Candidate, Extents};
 use crate::sched::{PolicySpec, Waiting};
 use crate::spec::electronics::WriteCache;
 
-impl Unit {
+impl DriveUnit {
     /// Blocks written to the buffer that are not on the media, nor on the way there.
     pub fn dirty_blocks(&self) -> Blocks {
         let in_extents =

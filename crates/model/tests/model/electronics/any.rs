@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Drive, Position, Target};
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::{AfterOp, BusSpec, ElectronicsSpec, OverheadSpec};
 use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
@@ -178,7 +178,7 @@ proptest! {
     fn stage_times_add_up_for_any_drive_electronics_and_commands((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "commands");
         let spec = any_electronics(prng);
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &spec).unwrap();
+        let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap();
         let wishes = any_wishes(prng, &drive, 80, true);
         // Each is done once, and no event lies in the past: `run` sees to that.
         let outcomes = run(&mut unit, &wishes);
@@ -200,7 +200,7 @@ proptest! {
     #[test]
     fn a_drive_is_busy_with_commands_and_its_own_work_and_no_part_of_it_for_longer((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "busy");
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &any_electronics(prng)).unwrap();
+        let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &any_electronics(prng)).unwrap();
         let wishes = any_wishes(prng, &drive, 80, true);
         let outcomes = run(&mut unit, &wishes);
         let commands_ns = union_ns(&wishes, &outcomes);
@@ -224,8 +224,8 @@ proptest! {
         let spec = ElectronicsSpec { queue: None, ..any_electronics(prng) };
         let drive = Arc::new(drive);
         let wishes = any_wishes(prng, &drive, 60, false);
-        let outcomes = run(&mut Unit::new(&drive, &spec).unwrap(), &wishes);
-        let mut unit = Unit::new(&drive, &spec).unwrap();
+        let outcomes = run(&mut DriveUnit::new(&drive, &spec).unwrap(), &wishes);
+        let mut unit = DriveUnit::new(&drive, &spec).unwrap();
         for (wish, outcome) in wishes.iter().zip(outcomes) {
             let served = unit.serve(outcome.submitted, wish.op, Lbn::new(wish.start), wish.blocks);
             prop_assert_eq!(served, outcome.served);
@@ -244,7 +244,7 @@ proptest! {
             ..queued(depth, PolicySpec::Fcfs)
         };
         let wishes = any_wishes(prng, &drive, 60, false);
-        let outcomes = run(&mut Unit::new(&Arc::new(drive.clone()), &spec).unwrap(), &wishes);
+        let outcomes = run(&mut DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap(), &wishes);
         let mut oracle = Sequential { drive: &drive, overheads, bus, spans: Vec::new() };
         let ends: Vec<u64> = outcomes.iter().map(|outcome| outcome.served.end.ns()).collect();
         prop_assert_eq!(ends, oracle.ends(&wishes, depth as usize));
@@ -262,7 +262,7 @@ proptest! {
         };
         let mut wishes = any_wishes(prng, &drive, 60, false);
         wishes.iter_mut().for_each(|wish| wish.op = Op::Read);
-        let outcomes = run(&mut Unit::new(&Arc::new(drive.clone()), &spec).unwrap(), &wishes);
+        let outcomes = run(&mut DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap(), &wishes);
         let ends: Vec<u64> = outcomes.iter().map(|outcome| outcome.served.end.ns()).collect();
         prop_assert_eq!(ends, order_by_positioning(&drive, &wishes, overhead));
     }
@@ -270,7 +270,7 @@ proptest! {
     #[test]
     fn a_drive_without_electronics_is_its_mechanics((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "plain");
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &ElectronicsSpec::default()).unwrap();
+        let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &ElectronicsSpec::default()).unwrap();
         let (mut now, mut head) = (SimTime::ZERO, Default::default());
         for _ in 0..40 {
             let start = prng.below(drive.blocks().get());

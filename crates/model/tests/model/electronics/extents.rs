@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Exact;
 use freewheel_model::electronics::spec::{BufferSpec, DirtySpec, ElectronicsSpec, WriteCache};
-use freewheel_model::electronics::{NextEvent, Unit};
+use freewheel_model::electronics::{DriveUnit, NextEvent};
 use freewheel_model::sched::PolicySpec;
 use freewheel_testkit::drives::any_drive;
 use freewheel_testkit::electronics::*;
@@ -151,7 +151,7 @@ proptest! {
         let prng = &mut Prng::new(seed, "any extents");
         let spec = any_extents(prng);
         let most = spec.buffer.as_ref().unwrap().written_bytes_max();
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &spec).unwrap();
+        let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap();
         let wishes = any_wishes(prng, &drive, 80, true);
         let outcomes = run(&mut unit, &wishes);
         for (wish, Outcome { submitted, served: s }) in wishes.iter().zip(&outcomes) {
@@ -166,7 +166,7 @@ proptest! {
     fn a_flush_ends_when_every_older_write_is_on_its_way_and_none_is_lost((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "flushed extents");
         let drive = Arc::new(drive);
-        let mut unit = Unit::new(&drive, &any_extents(prng)).unwrap().with_destage_shares();
+        let mut unit = DriveUnit::new(&drive, &any_extents(prng)).unwrap().with_destage_shares();
         let mut wishes = any_wishes(prng, &drive, 80, true);
         wishes.iter_mut().for_each(|wish| wish.fua = wish.op == Op::Write && prng.chance(0.1));
         let last = wishes.last().unwrap().arrival;
@@ -214,7 +214,7 @@ proptest! {
         let prng = &mut Prng::new(seed, "dirty hits");
         let mut spec = any_extents(prng);
         (spec.queue, spec.buffer.as_mut().unwrap().read_hits_on_written) = (None, true);
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &spec).unwrap();
+        let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap();
         let mut now = SimTime::ZERO;
         for wish in any_wishes(prng, &drive, 60, false) {
             now = now.max(wish.arrival);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, Exact, Latency, Target};
 use freewheel_model::electronics::spec::{ElectronicsSpec, WriteCache};
-use freewheel_model::electronics::{NextEvent, Unit};
+use freewheel_model::electronics::{DriveUnit, NextEvent};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ impl Media<'_> {
 }
 
 /// Lets a drive do all of it, and checks the promise of every command with FUA.
-fn watch(unit: Unit, wishes: &[Wish]) {
+fn watch(unit: DriveUnit, wishes: &[Wish]) {
     let mut unit = unit.with_destage_shares();
     let mut watching = Watching::default();
     let mut media = Media {
@@ -238,7 +238,7 @@ proptest! {
         // So that the blocks tell which command the media serve.
         let mut seen = BTreeSet::new();
         wishes.retain(|wish| seen.insert((wish.op == Op::Write, wish.start, wish.blocks)));
-        watch(Unit::new(&Arc::new(drive), &spec).unwrap(), &wishes);
+        watch(DriveUnit::new(&Arc::new(drive), &spec).unwrap(), &wishes);
     }
 
     #[test]
@@ -248,8 +248,8 @@ proptest! {
         let spec = ElectronicsSpec { buffer: None, ..any_electronics(prng) };
         let mut wishes = any_wishes(prng, &drive, 60, true);
         let drive = Arc::new(drive);
-        let plain = run(&mut Unit::new(&drive, &spec).unwrap(), &wishes);
+        let plain = run(&mut DriveUnit::new(&drive, &spec).unwrap(), &wishes);
         wishes.iter_mut().for_each(|wish| wish.fua = prng.chance(0.5));
-        prop_assert_eq!(run(&mut Unit::new(&drive, &spec).unwrap(), &wishes), plain);
+        prop_assert_eq!(run(&mut DriveUnit::new(&drive, &spec).unwrap(), &wishes), plain);
     }
 }

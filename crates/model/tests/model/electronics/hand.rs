@@ -7,7 +7,7 @@ use freewheel_model::drive::{Actuator, Drive, Exact};
 use freewheel_model::electronics::spec::{
     AfterOp, BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
 };
-use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
+use freewheel_model::electronics::{Done, DriveUnit, NextEvent, Served};
 use freewheel_model::sched::{CommandMark, PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -66,8 +66,8 @@ pub fn drive_spec() -> DriveSpec {
     }
 }
 
-pub fn unit_with(spec: &ElectronicsSpec) -> Unit {
-    Unit::new(&Arc::new(drive()), spec).unwrap()
+pub fn unit_with(spec: &ElectronicsSpec) -> DriveUnit {
+    DriveUnit::new(&Arc::new(drive()), spec).unwrap()
 }
 
 pub fn us(us: u64) -> SimDuration {
@@ -103,11 +103,11 @@ pub fn electronics() -> ElectronicsSpec {
     }
 }
 
-pub fn read(unit: &mut Unit, now: SimTime, start: u64, blocks: u32) -> Served {
+pub fn read(unit: &mut DriveUnit, now: SimTime, start: u64, blocks: u32) -> Served {
     unit.serve(now, Op::Read, Lbn::new(start), blocks)
 }
 
-pub fn write(unit: &mut Unit, now: SimTime, start: u64, blocks: u32) -> Served {
+pub fn write(unit: &mut DriveUnit, now: SimTime, start: u64, blocks: u32) -> Served {
     unit.serve(now, Op::Write, Lbn::new(start), blocks)
 }
 
@@ -175,7 +175,7 @@ pub struct Outcome {
 
 /// Lets a drive do all of it, each command submitted when it has arrived and there is room, and holds
 /// the drive to what any run must keep to. A flush without work ends as it comes.
-pub fn run(unit: &mut Unit, wishes: &[Wish]) -> Vec<Outcome> {
+pub fn run(unit: &mut DriveUnit, wishes: &[Wish]) -> Vec<Outcome> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; wishes.len()];
     let mut submitted = Vec::new();
     let mut now = SimTime::ZERO;
@@ -203,7 +203,7 @@ pub fn run(unit: &mut Unit, wishes: &[Wish]) -> Vec<Outcome> {
 }
 
 /// An outcome at once only for a flush without work.
-pub fn submit(unit: &mut Unit, now: SimTime, wish: &Wish, sequence: u64) -> Option<Outcome> {
+pub fn submit(unit: &mut DriveUnit, now: SimTime, wish: &Wish, sequence: u64) -> Option<Outcome> {
     if wish.op == Op::Flush {
         let served = Served { end: now, ..Served::default() };
         return (!unit.flush(now, sequence)).then_some(Outcome { submitted: now, served });
@@ -214,7 +214,7 @@ pub fn submit(unit: &mut Unit, now: SimTime, wish: &Wish, sequence: u64) -> Opti
 
 /// Submits a read or a write, which goes to the media through this actuator.
 pub fn submit_to(
-    unit: &mut Unit,
+    unit: &mut DriveUnit,
     now: SimTime,
     wish: &Wish,
     sequence: u64,

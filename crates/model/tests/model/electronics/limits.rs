@@ -6,7 +6,7 @@ use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Drive, Position, Target};
 use freewheel_model::electronics::LimitEnd::{self, Aborted, Kept, Missed};
 use freewheel_model::electronics::spec::{AfterOp, ElectronicsSpec, OverheadSpec};
-use freewheel_model::electronics::{DurationLimit, DurationLimitsSpec, LimitPolicy, Unit};
+use freewheel_model::electronics::{DriveUnit, DurationLimit, DurationLimitsSpec, LimitPolicy};
 use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_testkit::drives::any_drive;
 use freewheel_testkit::electronics::{any_electronics, up_to_us};
@@ -318,7 +318,7 @@ proptest! {
         spec.duration_limits = Some(any_limits(prng));
         let mut wishes = any_wishes(prng, &drive, 60, false);
         mark_any(prng, &mut wishes);
-        let outcomes = run(&mut Unit::new(&Arc::new(drive.clone()), &spec).unwrap(), &wishes);
+        let outcomes = run(&mut DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap(), &wishes);
         let ends: Vec<_> = outcomes.iter().map(|o| (o.served.end, o.served.limit)).collect();
         prop_assert_eq!(ends, ends_by_rule(&drive, &spec, overhead, &wishes));
     }
@@ -336,7 +336,7 @@ proptest! {
         }
         let mut wishes = any_wishes(prng, &drive, 80, true);
         mark_any(prng, &mut wishes);
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &spec).unwrap();
+        let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap();
         for (wish, Outcome { submitted, served: s }) in wishes.iter().zip(run(&mut unit, &wishes)) {
             let sum = s.overhead + s.queue + s.seek + s.rotate + s.transfer + s.bus;
             prop_assert_eq!(sum, s.end - submitted, "{:?}", wish);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::spec::ElectronicsSpec;
-use freewheel_model::electronics::{MediaCacheSpec, MediaCacheWork, Unit};
+use freewheel_model::electronics::{DriveUnit, MediaCacheSpec, MediaCacheWork};
 use freewheel_model::sched::PolicySpec;
 use freewheel_testkit::drives::any_drive;
 use freewheel_testkit::electronics::{any_electronics, up_to_us};
@@ -34,7 +34,7 @@ fn shingled(cache: MediaCacheSpec) -> ElectronicsSpec {
     ElectronicsSpec { media_cache: Some(cache), ..ElectronicsSpec::default() }
 }
 
-fn work(unit: &Unit) -> MediaCacheWork {
+fn work(unit: &DriveUnit) -> MediaCacheWork {
     unit.media_cache_work().unwrap()
 }
 
@@ -161,7 +161,7 @@ proptest! {
             safe_rewrite: prng.chance(0.5),
         };
         let spec = ElectronicsSpec { media_cache: Some(cache), ..any_electronics(prng) };
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &spec).unwrap();
+        let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap();
         let wishes = any_wishes(prng, &drive, 80, true);
         for (wish, Outcome { submitted, served: s }) in wishes.iter().zip(run(&mut unit, &wishes)) {
             let sum = s.overhead + s.queue + s.seek + s.rotate + s.transfer + s.bus;
@@ -181,7 +181,7 @@ proptest! {
         let mut wishes = any_wishes(prng, &drive, 60, false);
         wishes.iter_mut().for_each(|wish| wish.op = freewheel_units::Op::Read);
         let drive = Arc::new(drive);
-        let [a, b] = [plain, with].map(|spec| run(&mut Unit::new(&drive, &spec).unwrap(), &wishes));
+        let [a, b] = [plain, with].map(|spec| run(&mut DriveUnit::new(&drive, &spec).unwrap(), &wishes));
         prop_assert_eq!(a, b);
     }
 }

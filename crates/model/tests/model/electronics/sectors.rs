@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec, ZoneSpec};
 use freewheel_model::drive::{Drive, Exact};
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat, WriteCache};
 use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
@@ -20,11 +20,11 @@ fn spec_of(sector: SectorFormat) -> DriveSpec {
     spec
 }
 
-fn unit_of(spec: &DriveSpec) -> Unit {
-    Unit::new(&Arc::new(Drive::build(spec).unwrap()), &spec.electronics).unwrap()
+fn unit_of(spec: &DriveSpec) -> DriveUnit {
+    DriveUnit::new(&Arc::new(Drive::build(spec).unwrap()), &spec.electronics).unwrap()
 }
 
-fn e512() -> Unit {
+fn e512() -> DriveUnit {
     unit_of(&spec_of(SectorFormat::Emulated512))
 }
 

@@ -1,6 +1,6 @@
 //! Writes that the buffer takes, and their way to the media.
 
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::{AfterOp, BufferSpec, ElectronicsSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{SimDuration, SimTime};
@@ -182,7 +182,7 @@ fn a_drive_that_orders_its_commands_writes_out_first_what_comes_by_first() {
     assert_eq!(flush_us(PolicySpec::Fcfs), 12_100);
 }
 
-fn destaging_after_5_ms() -> Unit {
+fn destaging_after_5_ms() -> DriveUnit {
     unit_with(&buffered(|buffer| buffer.destage_after_idle = SimDuration::from_ms(5)))
 }
 
@@ -206,7 +206,7 @@ fn a_read_from_the_buffer_does_not_begin_the_idle_time_again() {
 
 /// A read of blocks 0 to 7 is at the media from 0.05 to 0.8 ms, and the drive reads on behind it, a
 /// block each 0.1 ms, until it has processed a write for 1 ms.
-fn read_ahead_stopped_by_a_write() -> Unit {
+fn read_ahead_stopped_by_a_write() -> DriveUnit {
     let mut spec = buffered(|buffer| {
         buffer.write_stops_read_ahead = true;
         buffer.destage_after_idle = SimDuration::from_ms(100);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freewheel_freeblock::Planner;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
-use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::source::{
@@ -92,7 +92,7 @@ impl Setting {
         match &self.electronics {
             None => self.run_device(source, Mechanics::new(&self.drive, executor)),
             Some(spec) => {
-                let unit = Unit::new(&self.drive, spec).unwrap();
+                let unit = DriveUnit::new(&self.drive, spec).unwrap();
                 self.run_device(source, WholeDrive::new(unit, executor))
             }
         }

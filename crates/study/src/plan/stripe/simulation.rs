@@ -4,9 +4,8 @@ use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
 use freewheel_model::array::partition::Stripes;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, Layout, SimConfig, TraceWorkload, Workload,
-};
+use freewheel_sim::config::{ArrayConfig, ConfigError, Layout, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::experiment::Experiment;
 use freewheel_sim::files::{
     Arrivals, FileLoad, FileOnDisks, FilesExperiment, place, simulate, unsynchronised,
 };

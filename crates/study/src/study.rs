@@ -6,9 +6,8 @@ use freewheel_model::electronics::spec::{QueueSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_model::stats::Summary;
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_sim::config::{
-    ConfigError, Experiment, Observer, SimConfig, TraceWorkload, Workload, check_timing, open,
-};
+use freewheel_sim::config::{ConfigError, SimConfig, TraceWorkload, Workload, check_timing, open};
+use freewheel_sim::experiment::{Experiment, Observer};
 use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
 use freewheel_sim::source::{Fit, KeptRecords, RecordKeeper};
@@ -478,8 +477,13 @@ impl Bench<'_> {
                 (queue.scheduler, format!("drive's queue of {}", queue.depth))
             }
         };
-        let run = self.work.begin(1);
-        let result = experiment.run_observed(observer, &mut |done, total| run.at(done, total))?;
+        let work = self.work.begin(1);
+        let mut report = |done, total| work.at(done, total);
+        let mut run = experiment.new_run().with_progress(&mut report);
+        if let Some(observer) = observer {
+            run = run.with_observer(observer);
+        }
+        let result = run.simulate()?;
         let own_queue = matches!(order, RequestOrder::Drive(_));
         Ok(PolicyRun { policy, own_queue, title, result, other_replay: None })
     }

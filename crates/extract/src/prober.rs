@@ -38,7 +38,7 @@ impl Done {
 ///
 /// Its time is that of the last answer and of what was slept since, not that of the machine: so all
 /// that is decided follows from the answers, and those of a journal lead to the same place again.
-pub(super) struct Host<'a> {
+pub(super) struct Prober<'a> {
     drive: &'a mut dyn BlackBox,
     journal: Journal<'a>,
     now: SimTime,
@@ -68,7 +68,7 @@ const PLACES_TRIED: usize = 10_000;
 /// Time that is put between two sessions. How much it was is not known.
 const BETWEEN_SESSIONS: SimDuration = SimDuration::from_secs(1);
 
-impl<'a> Host<'a> {
+impl<'a> Prober<'a> {
     pub fn new(
         drive: &'a mut dyn BlackBox,
         seed: u64,
@@ -417,17 +417,17 @@ mod tests {
                 Ok(())
             }),
         };
-        let mut host = Host::new(&mut drive, 1, journal, &|_| {});
-        host.read(7).unwrap();
-        host.read(8).unwrap();
-        let done = host.write(7).unwrap();
+        let mut prober = Prober::new(&mut drive, 1, journal, &|_| {});
+        prober.read(7).unwrap();
+        prober.read(8).unwrap();
+        let done = prober.write(7).unwrap();
         assert_eq!(done.took(), SimDuration::from_ms(1), "of the write alone");
-        host.write(7).unwrap();
-        assert!(matches!(host.write(8), Err(ExtractError::Unreadable { block: 8 })));
-        assert_eq!(host.bad().collect::<Vec<_>>(), [8]);
+        prober.write(7).unwrap();
+        assert!(matches!(prober.write(8), Err(ExtractError::Unreadable { block: 8 })));
+        assert_eq!(prober.bad().collect::<Vec<_>>(), [8]);
         // Of several one is at hand.
-        host.ask_for(Op::Write, 5, 3).unwrap();
-        drop(host);
+        prober.ask_for(Op::Write, 5, 3).unwrap();
+        drop(prober);
         let (read, write) = (Op::Read, Op::Write);
         let due =
             [(read, 7, 1), (write, 7, 1), (write, 7, 1), (read, 8, 1), (read, 5, 3), (write, 5, 3)];

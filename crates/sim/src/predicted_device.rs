@@ -15,7 +15,7 @@ use crate::device::{Device, Work};
 
 /// A black box with its scheduler. Requests go to the scheduler as they arrive; it decides when the
 /// drive receives them.
-pub struct HostDevice<'p> {
+pub struct PredictedDevice<'p> {
     scheduler: PredictiveScheduler,
     drive: EmulatedDrive,
     planner: Option<&'p mut dyn Planner>,
@@ -40,7 +40,7 @@ pub type CommandObserver<'p> = &'p mut (dyn FnMut(&Finished) + Send);
 /// Command ids of flushes: above those of the scheduler.
 const FLUSHES: u64 = 1 << 63;
 
-impl<'p> HostDevice<'p> {
+impl<'p> PredictedDevice<'p> {
     /// A drive with its scheduler and the planner of its free work.
     pub fn new(
         scheduler: PredictiveScheduler,
@@ -142,7 +142,7 @@ impl<'p> HostDevice<'p> {
     }
 }
 
-impl Device for HostDevice<'_> {
+impl Device for PredictedDevice<'_> {
     fn has_room(&self) -> bool {
         true
     }
