@@ -28,7 +28,7 @@ use crate::background::FreeblockConfig;
 use crate::library;
 use crate::toml_faults::Fault;
 
-pub use array::{ArrayConfig, Layout};
+pub use array::{ArrayConfig, Layout, Spindles};
 pub(crate) use array::{DRIVES_MAX, striping};
 pub use cache::{
     CacheConfig, CachePreset, DestageOrderConfig, OpportunisticConfig, PrefetchConfig,

@@ -21,15 +21,17 @@ pub struct ArrayConfig {
     pub drives: Option<u32>,
     /// Consecutive bytes on one drive of a striped volume.
     pub stripe_unit: Bytes,
-    /// True if files lie on the drives, which then make no volume: layout and stripe unit mean nothing, and
-    /// are not written. A run finds that out.
+    /// Relation between the turns of a striped volume's drives.
+    pub spindles: Spindles,
+    /// True if files lie on the drives, which then make no volume: layout, stripe unit and spindles mean
+    /// nothing, and are not written. A run finds that out.
     #[serde(skip)]
     pub holds_files: bool,
 }
 
 impl Serialize for ArrayConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut array = serializer.serialize_struct("ArrayConfig", 3)?;
+        let mut array = serializer.serialize_struct("ArrayConfig", 4)?;
         if !self.holds_files {
             array.serialize_field("layout", &self.layout)?;
         }
@@ -38,6 +40,7 @@ impl Serialize for ArrayConfig {
         }
         if !self.holds_files {
             array.serialize_field("stripe_unit", &self.stripe_unit)?;
+            array.serialize_field("spindles", &self.spindles)?;
         }
         array.end()
     }
@@ -55,17 +58,39 @@ pub enum Layout {
     Independent,
 }
 
+/// Relation between the turns of several drives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spindles {
+    /// Each turns at a rate of its own: up to 0.3 % slower than the drive's file says, so any two drift through
+    /// all angles. A request over several drives waits for the longest of several rotational latencies.
+    #[default]
+    Free,
+    /// All turn in phase, as with synchronised spindles. A request over several drives waits for one
+    /// rotational latency.
+    Synchronised,
+}
+
 impl Default for ArrayConfig {
     /// One drive. 64 KiB is the default stripe unit of md and most controllers.
     fn default() -> Self {
         let stripe_unit = Bytes::new(64 << 10);
-        Self { layout: Layout::Striped, drives: None, stripe_unit, holds_files: false }
+        let spindles = Spindles::default();
+        Self { layout: Layout::Striped, drives: None, stripe_unit, spindles, holds_files: false }
     }
 }
 
 impl ArrayConfig {
     pub(crate) fn is_single(&self) -> bool {
         self.layout == Layout::Striped && self.drives.unwrap_or(1) == 1
+    }
+
+    /// Number of drives with rates of their own.
+    pub(crate) fn free_spindles(&self) -> u32 {
+        match (self.layout, self.spindles) {
+            (Layout::Striped, Spindles::Free) if !self.holds_files => self.drives.unwrap_or(1),
+            _ => 1,
+        }
     }
 }
 

@@ -152,15 +152,32 @@ impl SimConfig {
         ))
     }
 
-    fn of_array(&self, arms: u32) -> Option<WithoutEffect> {
-        let is_given = self.array.stripe_unit != ArrayConfig::default().stripe_unit;
-        let why = match self.array.layout {
-            Layout::Independent => "independent drives are not striped",
-            Layout::Striped if arms == 1 => "one drive is not striped: give `array.drives`",
-            Layout::Striped => return None,
+    fn of_array(&self, arms: u32) -> Vec<WithoutEffect> {
+        let ArrayConfig { layout, drives, stripe_unit, spindles, .. } = self.array;
+        if matches!(self.workload, Workload::Files(_)) {
+            return Vec::new();
+        }
+        let usual = ArrayConfig::default();
+        let mut all = Vec::new();
+        let why = match layout {
+            Layout::Independent => Some("independent drives are not striped"),
+            Layout::Striped if arms == 1 => Some("one drive is not striped: give `array.drives`"),
+            Layout::Striped => None,
         };
-        (is_given && !matches!(self.workload, Workload::Files(_)))
-            .then(|| idle("array.stripe_unit", why))
+        if stripe_unit != usual.stripe_unit {
+            all.extend(why.map(|why| idle("array.stripe_unit", why)));
+        }
+        let why = match layout {
+            Layout::Independent => Some("no request goes over several independent drives"),
+            Layout::Striped if drives.unwrap_or(1) == 1 => {
+                Some("one drive has one spindle: give `array.drives`")
+            }
+            Layout::Striped => None,
+        };
+        if spindles != usual.spindles {
+            all.extend(why.map(|why| idle("array.spindles", why)));
+        }
+        all
     }
 
     fn of_workload(&self, spec: &DriveSpec) -> Vec<WithoutEffect> {

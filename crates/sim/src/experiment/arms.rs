@@ -37,7 +37,11 @@ impl Experiment {
 
     /// The drive of an arm.
     pub(super) fn drive_of(&self, arm: u32) -> &Arc<Drive> {
-        self.files.as_ref().map_or(&self.drive, |files| files.drive(arm))
+        if let Some(files) = &self.files {
+            return files.drive(arm);
+        }
+        let drive = (arm / self.drive.actuators()) as usize;
+        drive.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.drive)
     }
 
     /// The drive file of an arm.
@@ -117,18 +121,21 @@ impl Experiment {
         planners: Planners<'p>,
     ) -> Result<Vec<Arm<PredictedDevice<'p>>>, ConfigError> {
         let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
-        let mut spec = self.spec.clone();
-        if !self.has_electronics() {
-            spec.electronics = ElectronicsSpec::default();
-        }
         let mut planners = planners.into_iter();
         let arm = |number| {
+            let drive = self.drive_of(number);
+            // Spindles of several drives turn at rates of their own.
+            let rotation_period = drive.rotation().period();
+            let mut spec = DriveSpec { rotation_period, ..self.spec_of(number).clone() };
+            if !self.has_electronics() {
+                spec.electronics = ElectronicsSpec::default();
+            }
             // Each drive has a separate seed for its behaviour.
             let seed = seed + u64::from(number);
-            let scheduler = host.scheduler(&spec, &self.drive, *policy)?.with_seed(seed);
-            let drive = host.emulated(&spec, name, seed)?;
-            let device = PredictedDevice::new(scheduler, drive, planners.next());
-            Ok(Arm { drive: Arc::clone(&self.drive), policy: PolicySpec::Fcfs.build()?, device })
+            let scheduler = host.scheduler(&spec, drive, *policy)?.with_seed(seed);
+            let emulated = host.emulated(&spec, name, seed)?;
+            let device = PredictedDevice::new(scheduler, emulated, planners.next());
+            Ok(Arm { drive: Arc::clone(drive), policy: PolicySpec::Fcfs.build()?, device })
         };
         (0..self.arm_count()).map(arm).collect()
     }

@@ -40,10 +40,13 @@ impl Experiment {
             let (drive, freeblock) = (Arc::clone(self.drive_of(arm)), config.clone());
             let of = PreparedFor { drive, freeblock, anchor, host: self.config.host };
             let make = |config: &_| PreparedTasks::new(&planned_on(arm), config, anchor);
-            let tasks = self
-                .prepared
-                .tasks(of, make)
-                .map_err(|error| ConfigError::Freeblock { message: error.to_string() })?;
+            // Further drives of an array each need an index of their own, which is not kept.
+            let tasks = match Arc::ptr_eq(&of.drive, &self.drive) {
+                true => self.prepared.tasks(of, make),
+                false => make(config),
+            };
+            let tasks =
+                tasks.map_err(|error| ConfigError::Freeblock { message: error.to_string() })?;
             let background = Background::new(tasks, config.idle.as_ref(), unfinished.cloned());
             Ok(if self.config.host.is_some() { background.outside() } else { background })
         };

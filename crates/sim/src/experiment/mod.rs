@@ -40,7 +40,7 @@ use crate::config::{
     check_effect, check_measured, check_sectors, check_workload, open, overrides, striping,
 };
 use crate::engine::{RunParts, VolumeLayout};
-use crate::files::FilesSetup;
+use crate::files::{FilesSetup, unsynchronised};
 use crate::library;
 use crate::postmark::PostmarkSpec;
 use crate::result::{RunResult, Tally};
@@ -69,6 +69,8 @@ pub struct Experiment {
     files: Option<Arc<FilesSetup>>,
     /// Policies of the caller's, in place of the configured ones.
     own: OwnPolicies,
+    /// The drives of a striped volume behind the first, where each turns at a rate of its own.
+    others: Arc<[Arc<Drive>]>,
     /// Background tasks of earlier runs on the drive.
     prepared: Arc<PreparedRuns>,
 }
@@ -223,6 +225,7 @@ impl Experiment {
             None => (Arc::new(library::build(&spec, &config.drive)?), Arc::default()),
         };
         let striping = striping(&config.array, &drive)?;
+        let others = other_drives(&config, &spec, beside)?;
         check_scheduler(&config)?;
         check_effect(&config, &spec)?;
         check_freeblock(&config, &spec, &drive, &striping)?;
@@ -237,7 +240,19 @@ impl Experiment {
         let files = files_setup(&config, &spec)?;
         config.array.holds_files = files.is_some();
         let (trace, streams, own) = (None, Vec::new(), OwnPolicies::default());
-        Ok(Self { config, spec, drive, striping, trace, streams, postmark, files, own, prepared })
+        Ok(Self {
+            config,
+            spec,
+            drive,
+            striping,
+            trace,
+            streams,
+            postmark,
+            files,
+            own,
+            others,
+            prepared,
+        })
     }
 
     /// The experiment with its trace, of which this is the first pass: what is known of the traces of an
@@ -295,6 +310,7 @@ impl Experiment {
         let mut alone = self.clone();
         alone.config.seed = member.seed;
         alone.config.array = ArrayConfig::default();
+        alone.others = Arc::default();
         if let Workload::Trace(workload) = &mut alone.config.workload {
             workload.device = member.device;
             alone.streams.iter_mut().for_each(|stream| stream.workload.device = member.device);
@@ -347,4 +363,27 @@ impl Experiment {
     pub fn has_electronics(&self) -> bool {
         self.config.has_electronics(&self.spec)
     }
+}
+
+/// The drives of a striped volume behind the first: those of `beside`, where they are the same.
+fn other_drives(
+    config: &SimConfig,
+    spec: &DriveSpec,
+    beside: Option<&Experiment>,
+) -> Result<Arc<[Arc<Drive>]>, ConfigError> {
+    let drives = match config.workload {
+        Workload::Files(_) => 1,
+        _ => config.array.free_spindles(),
+    };
+    if drives == 1 {
+        return Ok(Arc::default());
+    }
+    let known = beside.filter(|beside| Drive::is_same(&beside.spec, spec));
+    if let Some(known) = known.filter(|known| known.others.len() as u32 == drives - 1) {
+        return Ok(Arc::clone(&known.others));
+    }
+    let all = unsynchronised(spec, drives).map_err(|error| ConfigError::Array {
+        message: format!("`drives` is {drives}: {error}"),
+    })?;
+    Ok(all.into_iter().skip(1).collect())
 }

@@ -38,6 +38,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
          think_time = \"1ms\", pattern = { size = \"64KiB\", local_share = 0.5, read_share = 0.5 } }",
         &[
             "array.stripe_unit=\"4KiB\"",
+            "array.spindles=\"synchronised\"",
             "workload.outstanding=4",
             "workload.think_time=\"2ms\"",
             "workload.think_time_distribution=\"exponential\"",
@@ -558,6 +559,11 @@ pub const IDLE: &[(&str, &str, &str)] = &[
         "mechanics alone have no write cache: it acts with a buffer",
     ),
     (PLAIN, "array.stripe_unit=\"4KiB\"", "one drive is not striped: it acts with array.drives"),
+    (
+        PLAIN,
+        "array.spindles=\"synchronised\"",
+        "one drive has one spindle: it acts with array.drives",
+    ),
     (
         PLAIN,
         "workload.think_time_distribution=\"exponential\"",
