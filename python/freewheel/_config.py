@@ -32,6 +32,8 @@ class ArrayConfig(TypedDict, total=False):
     """Number of drives. Default one; for a trace on independent drives one for each of its devices, and no other number is allowed."""
     layout: "Layout"
     """Relation between the drives."""
+    spindles: "Spindles"
+    """Relation between the turns of a striped volume's drives."""
     stripe_unit: "Bytes"
     """Consecutive bytes on one drive of a striped volume."""
 
@@ -575,6 +577,9 @@ SizeDistribution: TypeAlias = Literal["fixed", "exponential", "geometric"]
 
 SpindleDrift: TypeAlias = str
 """How far and how fast the speed of a spindle wanders, from the slowest to the fastest and back, as 2.5ppm/30min."""
+
+Spindles: TypeAlias = Literal["free", "synchronised"]
+"""Relation between the turns of several drives."""
 
 class Step1(TypedDict, total=False):
     """This much more or less."""

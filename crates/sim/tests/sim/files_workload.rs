@@ -253,6 +253,14 @@ fn moves_of_several_disks_at_once_bring_more_extents_to_other_disks() {
 /// Completions of all requests, and the cooling: 36 files on four disks, of which a fifth is hot, among large
 /// ones.
 fn completions(size: &str, cooling: &str) -> (Vec<(u64, u64)>, Option<CoolingResult>) {
+    completions_of(16_000, size, cooling)
+}
+
+fn completions_of(
+    requests: u32,
+    size: &str,
+    cooling: &str,
+) -> (Vec<(u64, u64)>, Option<CoolingResult>) {
     let classes = format!(
         "[[workload.classes]]\nfiles = 36\nsize = \"{size}\"\nrequest = \"4KiB\"\nreads = 0.7\n\
          share = 0.5\nhot = {{ files = 0.2, requests = 0.8 }}\n\
@@ -261,7 +269,7 @@ fn completions(size: &str, cooling: &str) -> (Vec<(u64, u64)>, Option<CoolingRes
     let text = config(
         "electronics = false",
         "drives = 4",
-        "rate = 400\nrequests = 16000\nplacement = \"round-robin\"",
+        &format!("rate = 400\nrequests = {requests}\nplacement = \"round-robin\""),
         &classes,
     );
     let text = text.replace("warm_up = 0.2\n", "").replace("tr96", "atlas10k");
@@ -301,7 +309,7 @@ fn copies_in_gaps_delay_no_request_and_need_idle_time_where_there_are_few_gaps()
 #[test]
 fn copies_in_gaps_from_outside_the_drive_delay_requests_little() {
     let mean = |cooling: &str| {
-        let (all, cooling) = completions("200KB", &format!("{cooling}[host]\n"));
+        let (all, cooling) = completions_of(30_000, "200KB", &format!("{cooling}[host]\n"));
         let sum: u64 = all.iter().map(|(_, end)| end).sum();
         (sum / all.len() as u64, cooling)
     };
