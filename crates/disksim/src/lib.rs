@@ -16,6 +16,8 @@
 //!
 //! Meanings of parameters: CMU-PDL-08-101, the manual of DiskSim 4.0, and its `.modspec` files.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod electronics;
 mod error;
 mod fields;

@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn the_end_of_a_round_whose_rate_is_a_power_of_what_is_left_is_known_but_for_a_half() {
         for exponent in [0.0, 0.2, 0.4, 0.5] {
-            let (estimate, end) = course(TailModel::Even, |x| x.powf(-exponent));
+            let (estimate, end) = course(TailModel::Even, |x| libm::pow(x, -exponent));
             for predictions in
                 estimate.predictions().iter().filter(|predictions| predictions.percent >= 50)
             {

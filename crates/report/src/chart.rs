@@ -132,7 +132,7 @@ pub(crate) fn lines_over_log_y(lines: &[Line], axes: &Axes) -> Markup {
     let (least, most) =
         (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
     let powers = if most > least { (most - least).ceil() as usize + 1 } else { 1 };
-    lines_labelled(&lines, axes, &Names { text: &|y| short(10f64.powf(*y)), most: powers })
+    lines_labelled(&lines, axes, &Names { text: &|y| short(power_of_ten(*y)), most: powers })
 }
 
 /// Names along the vertical axis.
@@ -203,13 +203,19 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let ways = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
     let found = ways.into_iter().map(between).find(|ticks| ticks.len() >= ENOUGH);
     found.unwrap_or_else(|| {
-        let power = 10f64.powf(libm::log10((high - low) / ENOUGH as f64).floor());
+        let power = power_of_ten(libm::log10((high - low) / ENOUGH as f64).floor());
         let count = |step: f64| (high / step).floor() - (low / step).ceil() + 1.0;
         let steps = [5.0, 2.0, 1.0].map(|digit| digit * power);
         let step = steps.into_iter().find(|&step| count(step) >= ENOUGH as f64).unwrap_or(power);
         let first = (low / step).ceil();
         (0..count(step) as u32).map(|number| (first + f64::from(number)) * step).collect()
     })
+}
+
+/// Whole powers for the axes of charts.
+#[expect(clippy::disallowed_methods, reason = "`libm::pow(10.0, -5.0)` is no power of ten")]
+fn power_of_ten(power: f64) -> f64 {
+    10f64.powf(power)
 }
 
 fn min_of(list: &[f64]) -> Option<&f64> {
