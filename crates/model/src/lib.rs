@@ -13,7 +13,6 @@ pub mod electronics;
 pub mod log_disk;
 mod lru;
 pub mod sched;
-pub mod slab;
 mod spec;
 pub mod stats;
 pub mod zoned;

@@ -27,8 +27,8 @@ use freewheel_model::cache::{
 use freewheel_model::drive::{Drive, Position, Sectors, Target};
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::{CommandMark, Moment, Policy, Waiting};
-use freewheel_model::slab::Slab;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+use slab::Slab;
 
 use crate::cache_work::{CacheWork, PrefetchWork, ServiceParts};
 use crate::device::{Device, Work};
@@ -200,7 +200,7 @@ impl<D: Device> CachedDevice<D> {
             ..
         } = self;
         cache.take_answered(|slot| {
-            let ClientsRequest { sequence, arrival } = clients_requests.remove(slot as u32);
+            let ClientsRequest { sequence, arrival } = clients_requests.remove(slot as usize);
             // A read that joined a fetch under way waited for a part of it only.
             let is_own = served.overhead + served.head() + served.bus <= *now - arrival;
             let served = if is_own { served } else { hit(*now) };
@@ -506,7 +506,7 @@ impl<D: Device> Device for CachedDevice<D> {
         let slot = self.clients_requests.insert(ClientsRequest { sequence, arrival });
         let target = &waiting.target;
         let request = CacheRequest {
-            tag: slot.into(),
+            tag: slot as u64,
             op: target.op,
             start: target.start,
             blocks: Blocks::new(target.blocks.into()),

@@ -76,6 +76,7 @@ const PURE_DEPENDENCIES: &[&str] = &[
     "prefetch-index",
     "schemars",
     "serde",
+    "slab",
     "strsim",
     "thiserror",
     "freewheel-units",
