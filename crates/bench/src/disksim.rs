@@ -189,8 +189,10 @@ const STATISTICS: [(&str, &str, &str, &str); 5] = [
 /// The block of parameters that switches all statistics off.
 fn statistics() -> String {
     let block = |(part, kind, prefix, names): (&str, &str, &str, &str)| {
-        let switch = |name| format!("Print {prefix} {name} stats = 0").replace("  ", " ");
-        let switches: Vec<String> = names.split(',').map(switch).collect();
+        let switches: Vec<String> = names
+            .split(',')
+            .map(|name| format!("Print {prefix} {name} stats = 0").replace("  ", " "))
+            .collect();
         format!("{part} = {kind} {{ {} }}", switches.join(", "))
     };
     format!("disksim_stats Stats {{ {} }}", STATISTICS.map(block).join(",\n"))

@@ -64,9 +64,10 @@ impl<'a> Texts<'a> {
     /// The text of a file, marked as read: among those given by its name or the last part of it,
     /// else from the resolver.
     pub fn get(&mut self, name: &str) -> Option<String> {
-        let same = |given: &&String| base_name(given) == base_name(name);
         let known = self.given.get_key_value(name).map(|(key, _)| key.clone());
-        let known = known.or_else(|| self.given.keys().find(same).cloned());
+        let known = known.or_else(|| {
+            self.given.keys().find(|given| base_name(given) == base_name(name)).cloned()
+        });
         match known {
             Some(key) => {
                 self.read.push(key.clone());
@@ -204,8 +205,8 @@ fn scan_line(line: &str, at: &Place, tokens: &mut Vec<Token>) {
             tokens.push(Token { what: TokenKind::Mark(first), at: at.clone() });
             first.len_utf8()
         } else {
-            let ends = |c: char| c.is_whitespace() || MARKS.contains(c);
-            let length = rest.find(ends).unwrap_or(rest.len());
+            let length =
+                rest.find(|c: char| c.is_whitespace() || MARKS.contains(c)).unwrap_or(rest.len());
             tokens.push(Token { what: TokenKind::Word(rest[..length].into()), at: at.clone() });
             length
         };

@@ -174,8 +174,8 @@ fn choose(
         }
     }
     let named = |block: &Block| block.name.clone().unwrap_or_default();
-    let used = |block: &Block| document.instantiated.contains(&named(block));
-    let at = found.iter().position(used).unwrap_or(0);
+    let at =
+        found.iter().position(|block| document.instantiated.contains(&named(block))).unwrap_or(0);
     if found.len() > 1 {
         let names: Vec<String> = found.iter().map(named).collect();
         report.note(format!(
@@ -191,10 +191,17 @@ fn choose(
 fn inherit(block: &Block, document: &Document) -> Result<Block, ImportError> {
     let mut whole = block.clone();
     for _ in 0..document.blocks.len() {
-        let is_parent = |other: &&Block| other.name.as_ref() == Some(&whole.kind);
-        let Some(parent) = document.blocks.iter().find(is_parent) else { return Ok(whole) };
-        let own = |param: &&Param| !whole.params.iter().any(|mine| mine.key == param.key);
-        let inherited: Vec<Param> = parent.params.iter().filter(own).cloned().collect();
+        let Some(parent) =
+            document.blocks.iter().find(|other| other.name.as_ref() == Some(&whole.kind))
+        else {
+            return Ok(whole);
+        };
+        let inherited: Vec<Param> = parent
+            .params
+            .iter()
+            .filter(|param| !whole.params.iter().any(|mine| mine.key == param.key))
+            .cloned()
+            .collect();
         whole.params.extend(inherited);
         whole.kind = parent.kind.clone();
     }

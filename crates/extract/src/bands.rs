@@ -23,8 +23,10 @@ pub(super) fn are_bands(
     clock: &mut Clock,
     zones: &mut [ZoneMap],
 ) -> Result<bool, ExtractError> {
-    let is_turned = |zone: &&ZoneMap| zone.runs.as_ref().is_some_and(|runs| !runs.steps.is_empty());
-    let longest = zones.iter().filter(is_turned).max_by_key(|zone| zone.blocks);
+    let longest = zones
+        .iter()
+        .filter(|zone| zone.runs.as_ref().is_some_and(|runs| !runs.steps.is_empty()))
+        .max_by_key(|zone| zone.blocks);
     let Some(zone) = longest.or_else(|| zones.iter().find(|zone| zone.heads >= WIDTH_MIN)) else {
         return Ok(false);
     };
@@ -78,11 +80,13 @@ fn surfaces_as_runs(zone: &mut ZoneMap) {
         None => vec![zone.cylinder_step],
         Some(runs) => {
             let (within, groups) = (zone.cylinder_step, runs.tracks / tracks);
-            let between = |step: &f64| {
-                let last = fold(step - (groups - 1) as f64 * within);
-                (1..groups).map(move |_| within).chain([last])
-            };
-            runs.steps.iter().flat_map(between).collect()
+            runs.steps
+                .iter()
+                .flat_map(|step| {
+                    let last = fold(step - (groups - 1) as f64 * within);
+                    (1..groups).map(move |_| within).chain([last])
+                })
+                .collect()
         }
     };
     zone.runs = Some(Runs { tracks, blocks, steps, slips_stay: false });

@@ -105,8 +105,7 @@ pub(super) fn fold(turns: f64) -> f64 {
 /// by a cause outside the drive.
 pub(super) fn agreeing(angles: &[f64], width: f64) -> Vec<usize> {
     let near = |begin: f64| {
-        let inside = |other: &usize| fold(angles[*other] - begin) <= width;
-        (0..angles.len()).filter(inside).collect::<Vec<_>>()
+        (0..angles.len()).filter(|other| fold(angles[*other] - begin) <= width).collect::<Vec<_>>()
     };
     let mut best = Vec::new();
     for &angle in angles {
@@ -174,8 +173,10 @@ impl Clock {
     fn begin(&mut self, passes: &[Vec<Option<Done>>], period_ns: f64) {
         (self.period_ns, self.pace_ns) = (period_ns, period_ns);
         self.zero_ns = passes[0].iter().flatten().next().map_or(0.0, |done| done.end.ns() as f64);
-        let angle = |done: Done| fold((done.end.ns() as f64 - self.zero_ns) / period_ns);
-        self.angles = passes[0].iter().map(|done| done.map(angle)).collect();
+        self.angles = passes[0]
+            .iter()
+            .map(|done| done.map(|done| fold((done.end.ns() as f64 - self.zero_ns) / period_ns)))
+            .collect();
         self.passed(&passes[0]);
         // Its deviation from itself is 0.
         (self.jitter_square, self.passes) = (0.0, 0.0);

@@ -222,8 +222,9 @@ pub(super) fn compare(spec: &DriveSpec, sent: &Requests, sector: SectorFormat) -
     };
     let requests: Vec<Request> = sent.counted().copied().collect();
     let of = |what: &str, kind: Option<Kind>| {
-        let counts = |at: &usize| kind.is_none_or(|kind| requests[*at].kind == kind);
-        let chosen: Vec<usize> = (0..requests.len()).filter(counts).collect();
+        let chosen: Vec<usize> = (0..requests.len())
+            .filter(|at| kind.is_none_or(|kind| requests[*at].kind == kind))
+            .collect();
         let pick = |times: &dyn Fn(usize) -> f64| -> Vec<f64> {
             chosen.iter().map(|&at| times(at)).collect()
         };

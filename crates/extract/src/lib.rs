@@ -589,8 +589,8 @@ fn movements_of(
     }
     let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
     let zones = timer.zones;
-    let pair = |host: &mut Host<'_>| ways.pair(zones, host, distance);
-    let at_rest = timer.least_lag_at_rest_ns(timer.to, lag, pair)?;
+    let at_rest =
+        timer.least_lag_at_rest_ns(timer.to, lag, |host| ways.pair(zones, host, distance))?;
     Ok(Movements {
         mapping: ways.mapping(),
         at_rest_ns: at_rest.ok_or_else(|| no_time("a command without movement"))?,

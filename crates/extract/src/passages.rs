@@ -97,8 +97,10 @@ impl Curve {
         let is_bent = passages.len() >= TREND_OF;
         let bend = mean(&|p| time(p) * square(p)) / mean(&|p| square(p).powi(2));
         let bend = if is_bent { bend } else { 0.0 };
-        let off = |p: &Passage| (time(p) - time_mean - line * x(p) - bend * square(p)).abs();
-        let off_ns = passages.iter().map(off).fold(0.0, f64::max);
+        let off_ns = passages
+            .iter()
+            .map(|p| (time(p) - time_mean - line * x(p) - bend * square(p)).abs())
+            .fold(0.0, f64::max);
         let at_end = even + line + bend * (2.0 * x(last) - skew);
         (spread > 0.0).then_some(Self { at_end, off_ns })
     }

@@ -49,14 +49,16 @@ impl Surveyor<'_, '_> {
         zone: &mut ZoneMap,
         tracks: &[ZoneWalk],
     ) -> Result<(), ExtractError> {
-        let missing = |track: &[ZoneWalk]| zone.per_track - (track[1].first - track[0].first);
-        let missing: Vec<u64> = tracks.windows(2).map(missing).collect();
+        let missing: Vec<u64> = tracks
+            .windows(2)
+            .map(|track| zone.per_track - (track[1].first - track[0].first))
+            .collect();
         let is_last = |track: usize| (track as u64 + 1).is_multiple_of(zone.heads);
         let (last, others): (Vec<_>, Vec<_>) =
             missing.iter().enumerate().partition(|(track, _)| is_last(*track));
         let Some(&(_, &spares)) = last.first() else { return Ok(()) };
-        let is_like = |found: &(usize, &u64)| *found.1 == spares;
-        let all_like = last.iter().all(is_like) && others.iter().all(|(_, lost)| **lost == 0);
+        let all_like = last.iter().all(|found| *found.1 == spares)
+            && others.iter().all(|(_, lost)| **lost == 0);
         if spares > 0 && zone.heads > 1 && last.len() > 1 && all_like {
             zone.slips.clear();
             zone.runs = Some(Runs {
@@ -316,9 +318,10 @@ impl Surveyor<'_, '_> {
         let allowed = 2.0 * self.tolerance();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for at in 0..steps.len() {
-            let is_like =
-                |group: &&mut Vec<usize>| signed(steps[at] - steps[group[0]]).abs() < allowed;
-            match groups.iter_mut().find(is_like) {
+            match groups
+                .iter_mut()
+                .find(|group| signed(steps[at] - steps[group[0]]).abs() < allowed)
+            {
                 Some(group) => group.push(at),
                 None => groups.push(vec![at]),
             }
@@ -345,10 +348,12 @@ impl Surveyor<'_, '_> {
     /// The number of steps after which they come again; all of them if they do not.
     fn period_of(&self, steps: &[f64]) -> usize {
         let allowed = 2.0 * self.tolerance();
-        let comes_again = |period: &usize| {
-            (*period..steps.len()).all(|at| signed(steps[at] - steps[at - period]).abs() < allowed)
-        };
-        (1..=steps.len()).find(comes_again).unwrap_or(1)
+        (1..=steps.len())
+            .find(|period| {
+                (*period..steps.len())
+                    .all(|at| signed(steps[at] - steps[at - period]).abs() < allowed)
+            })
+            .unwrap_or(1)
     }
 
     /// True if no other step is expected any more.
@@ -363,11 +368,12 @@ impl Surveyor<'_, '_> {
     /// One step for all of those that come again.
     fn averaged(&self, steps: &[f64]) -> Vec<f64> {
         let period = self.period_of(steps);
-        let mean = |first: usize| {
-            let like = steps[first..].iter().step_by(period);
-            let off: f64 = like.clone().map(|step| signed(step - steps[first])).sum();
-            fold(steps[first] + off / like.count() as f64)
-        };
-        (0..period).map(mean).collect()
+        (0..period)
+            .map(|first| {
+                let like = steps[first..].iter().step_by(period);
+                let off: f64 = like.clone().map(|step| signed(step - steps[first])).sum();
+                fold(steps[first] + off / like.count() as f64)
+            })
+            .collect()
     }
 }

@@ -115,8 +115,12 @@ impl SurfaceLayout {
         }
         let starts = zone_starts(&pieces, surfaces, surfaces_turn, width)?;
         let ends = starts.iter().skip(1).copied().chain([pieces.len()]);
-        let zone = |(first, end): (usize, usize)| zone(&pieces[first..end], surfaces, width);
-        let zones = starts.iter().copied().zip(ends).map(zone).collect();
+        let zones = starts
+            .iter()
+            .copied()
+            .zip(ends)
+            .map(|(first, end)| zone(&pieces[first..end], surfaces, width))
+            .collect();
         Some(Self { surfaces, width, surfaces_turn, zones })
     }
 
@@ -233,9 +237,10 @@ fn pieces(stretches: &[TrackStretch], width: u64) -> Option<Vec<Piece>> {
             changes.iter().map(move |change| fold(end + change))
         });
         let own = begins(&stretches[next], like);
-        let exactly = |start: f64| if signed(start - own).abs() < SAME_ANGLE { own } else { start };
         // Where no expected angle explains as much, the piece begins a zone.
-        let candidates = expected.map(exactly).chain([own]);
+        let candidates = expected
+            .map(|start| if signed(start - own).abs() < SAME_ANGLE { own } else { start })
+            .chain([own]);
         let found = candidates.filter_map(|start| piece(stretches, next, like, start, width));
         let piece =
             found.reduce(|best, one| if one.tracks() > best.tracks() { one } else { best })?;
@@ -253,10 +258,12 @@ fn begins(stretch: &TrackStretch, like: &TrackStretch) -> f64 {
 /// The longest stretch of the piece that begins here.
 fn longest_of(stretches: &[TrackStretch], first: usize) -> Option<&TrackStretch> {
     let whole = stretches[first..].iter().find(|stretch| stretch.tracks > 1)?;
-    let is_of = |stretch: &&TrackStretch| {
-        stretch.tracks == 1 || stretch.blocks_per_track == whole.blocks_per_track
-    };
-    stretches[first..].iter().take_while(is_of).max_by_key(|stretch| stretch.tracks)
+    stretches[first..]
+        .iter()
+        .take_while(|stretch| {
+            stretch.tracks == 1 || stretch.blocks_per_track == whole.blocks_per_track
+        })
+        .max_by_key(|stretch| stretch.tracks)
 }
 
 /// Angles from the last track of a whole stretch to the first of the next whole one, the most frequent
@@ -497,8 +504,10 @@ pub(super) fn parts_between(holes: &[PieceHole], width: u64, per_track: u64) -> 
     let mut parts: Vec<Part> = Vec::new();
     let mut track = 0;
     while track < width {
-        let is_on = |hole: &&PieceHole| (hole.first_track..=hole.last_track).contains(&track);
-        let mut on_track: Vec<&PieceHole> = holes.iter().filter(is_on).collect();
+        let mut on_track: Vec<&PieceHole> = holes
+            .iter()
+            .filter(|hole| (hole.first_track..=hole.last_track).contains(&track))
+            .collect();
         let next_hole = holes.iter().map(|hole| hole.first_track).filter(|at| *at > track).min();
         if on_track.is_empty() {
             let tracks = next_hole.unwrap_or(width).min(width) - track;

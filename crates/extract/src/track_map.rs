@@ -224,13 +224,12 @@ fn expected(stretches: &[TrackStretch]) -> Option<TrackStretch> {
     let is_like = |a: &TrackStretch, b: &TrackStretch| {
         (a.blocks_per_track, a.tracks) == (b.blocks_per_track, b.tracks)
     };
-    let comes_again = |period: &usize| {
+    let period = (1..=PERIOD_MAX.min(count)).find(|period| {
         (1..=LIKE_BEFORE).all(|back| {
             let both = count.checked_sub(back).zip(count.checked_sub(back + period));
             both.is_some_and(|(now, then)| is_like(&stretches[now], &stretches[then]))
         })
-    };
-    let period = (1..=PERIOD_MAX.min(count)).find(comes_again)?;
+    })?;
     Some(stretches[count - period])
 }
 

@@ -203,8 +203,7 @@ impl Surveyor<'_, '_> {
     /// The first step from track to track that is unlike the very first: it changes cylinders.
     fn first_other_step(&self, tracks: &[ZoneWalk]) -> Option<usize> {
         let steps: Vec<f64> = tracks.windows(2).map(|pair| pair[1].angle - pair[0].angle).collect();
-        let differs = |step: &f64| signed(step - steps[0]).abs() > 2.0 * self.tolerance();
-        steps.iter().position(differs)
+        steps.iter().position(|step| signed(step - steps[0]).abs() > 2.0 * self.tolerance())
     }
 
     /// Heads, from the pattern of skews.

@@ -5,7 +5,7 @@ use freewheel_units::Lbn;
 
 use super::clock::{Clock, signed};
 use super::host::Host;
-use super::map::{SlipFound, ZoneMap};
+use super::map::ZoneMap;
 use super::{ExtractError, ExtractedMisplaced, readable};
 
 /// Blocks at random places.
@@ -46,10 +46,9 @@ pub(super) fn verify(
     for (at, block) in (0..).zip(sample) {
         host.reached(at);
         let zone = &zones[zones.partition_point(|zone| zone.first <= block) - 1];
-        let is_doubtful = |slip: &SlipFound| {
+        if zone.slips.iter().any(|slip| {
             slip.earliest < slip.latest && (slip.earliest..=slip.latest).contains(&block)
-        };
-        if zone.slips.iter().any(is_doubtful) {
+        }) {
             continue;
         }
         let width_ns = clock.period_ns() / zone.per_track as f64;

@@ -78,8 +78,8 @@ pub(super) fn measure(
     timer.host.begin("changes to writes", 1);
     let (distance, lag) = reads.known();
     let zones = timer.zones;
-    let pair = |host: &mut Host<'_>| ways.pair(zones, host, distance);
-    let at_rest = timer.least_lag_at_rest_ns(Op::Write, lag, pair)?;
+    let at_rest =
+        timer.least_lag_at_rest_ns(Op::Write, lag, |host| ways.pair(zones, host, distance))?;
     let movement = |timer: &mut Timer<'_, '_>, from, to| {
         (timer.from, timer.to) = (from, to);
         ways.seek_lag_ns(timer, distance)

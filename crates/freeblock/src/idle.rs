@@ -45,8 +45,9 @@ fn nearest<T>(
         }
         if node.level > 0 {
             let offering = field.index.children(node, field.index.whole(), 0);
-            let with_distance = |child| (distance(field.index.cylinders(child)), child);
-            frontier.extend(offering.map(with_distance).map(Reverse));
+            frontier.extend(
+                offering.map(|child| (distance(field.index.cylinders(child)), child)).map(Reverse),
+            );
             continue;
         }
         let Field { tracks, wanted, index } = &mut *field;

@@ -94,11 +94,12 @@ pub fn fleet(
     let FleetOutput { folder, hot_share, reports, threads } = output;
     let wrong = |error: io::Error| TableError::of(folder, &error);
     fs::create_dir_all(folder).map_err(wrong)?;
-    let show = |done, total| progress("drives", done, total);
-    let rows = fleet.run(Some(&output.table()), *threads, &show)?;
+    let rows = fleet
+        .run(Some(&output.table()), *threads, &|done, total| progress("drives", done, total))?;
     let mut report = FleetReport::new(fleet.done(&rows)?, fleet.options.clone(), *hot_share);
-    let show = |done, total| progress("reports", done, total);
-    write_reports(&mut report, fleet, folder, *reports, &show)?;
+    write_reports(&mut report, fleet, folder, *reports, &|done, total| {
+        progress("reports", done, total)
+    })?;
     keep(&folder.join("fleet.json"), &report.json()).map_err(wrong)?;
     keep(&output.page(), &report.html()).map_err(wrong)?;
     fleet.finish(rows)?;
@@ -127,8 +128,11 @@ fn write_reports(
         let options = StudyOptions { policies, gaps: true, changes: true, checks: true, ..own };
         // Its row stands; the page leads to no report of it.
         let Ok(page) = study(&options, None, &|_| goes_on()) else { continue };
-        let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
-        let name: String = member.name.chars().map(plain).collect();
+        let name: String = member
+            .name
+            .chars()
+            .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
+            .collect();
         // Other letters of two names may be all that tells them apart.
         let path = format!("drives/{:04}-{name}.html", number + 1);
         fs::create_dir_all(folder.join("drives")).map_err(wrong)?;

@@ -25,7 +25,7 @@ pub fn check_list(bytes: &[u8]) {
 /// Reads `bytes`, with zeros behind them, as a file system from its superblock on, and checks what must
 /// hold. Panics otherwise.
 pub fn check_file_system(bytes: &[u8]) {
-    let read = |extents: &Extents| -> Result<Parts, FileSystemError> {
+    if let Ok(found) = Allocated::find(DRIVE_BYTES, |extents| -> Result<Parts, FileSystemError> {
         check_extents(extents);
         let mut parts = Parts::default();
         for range in extents.ranges() {
@@ -34,8 +34,7 @@ pub fn check_file_system(bytes: &[u8]) {
             parts.insert(range.offset_bytes, data.collect());
         }
         Ok(parts)
-    };
-    if let Ok(found) = Allocated::find(DRIVE_BYTES, read) {
+    }) {
         assert!(found.size_bytes <= DRIVE_BYTES);
         check_extents(&found.extents);
         check_extents(&found.metadata);

@@ -122,8 +122,7 @@ impl Lanes {
     /// The most service that a flow may have to be picked from; `None` while no flow exceeds it.
     fn limit(&self, lead: Blocks) -> Option<Blocks> {
         let limit = self.behind()? + lead;
-        let is_held = |flow: &Flow| flow.waiting > 0 && flow.given > limit;
-        self.flows.values().any(is_held).then_some(limit)
+        self.flows.values().any(|flow| flow.waiting > 0 && flow.given > limit).then_some(limit)
     }
 
     fn is_within(&self, who: u64, limit: Blocks) -> bool {

@@ -83,8 +83,10 @@ pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
 fn way_out(allowed: Option<Bytes>, arenas: u64, needed_with: impl Fn(u64) -> u64) -> String {
     let kib = needed_with(arenas).div_ceil(1 << 10);
     let raise = format!("raise it (ulimit -v {kib}, or unlimited)");
-    let fits = |arenas: &u64| allowed.is_some_and(|allowed| needed_with(*arenas) <= allowed.get());
-    match (1..arenas).rev().find(fits) {
+    match (1..arenas)
+        .rev()
+        .find(|arenas| allowed.is_some_and(|allowed| needed_with(*arenas) <= allowed.get()))
+    {
         Some(fewer) => format!("{raise}, or set {ARENAS_MAX}={fewer}"),
         None => raise,
     }

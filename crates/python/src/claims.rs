@@ -59,11 +59,14 @@ pub fn reproduce(
 ) -> PyResult<Py<ClaimsReport>> {
     let seeds = seeds.map_or_else(|| SEEDS.to_vec(), OneOrMore::into_vec);
     let options = ReproduceOptions { quick, seeds, recordings };
-    let all = || CLAIMS.iter().map(|claim| claim.id.to_owned()).collect();
-    let ids = ids.map_or_else(all, OneOrMore::into_vec);
+    let ids = ids.map_or_else(
+        || CLAIMS.iter().map(|claim| claim.id.to_owned()).collect(),
+        OneOrMore::into_vec,
+    );
     let done = Arc::new(job::run(py, progress, move |watch| {
-        let show = |done, total| watch.report(done, total);
-        let one = |id: &String| Ok(freewheel::reproduce(id, &options, &show)?);
+        let one = |id: &String| {
+            Ok(freewheel::reproduce(id, &options, &|done, total| watch.report(done, total))?)
+        };
         let reproductions = ids.iter().map(one).collect::<Result<Vec<_>, Fault>>()?;
         Ok(Done { options, reproductions })
     })?);

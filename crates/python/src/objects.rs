@@ -45,12 +45,11 @@ pub fn object_curves(
     let sizes = sizes.map(OneOrMore::into_vec).unwrap_or_default();
     options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
     let (report, frame) = job::run(py, progress, move |watch| {
-        let progress = |progress: CacheProgress<'_>| match progress {
+        let mut report = caches::object_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total }
             | CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => watch.report(done, total),
-        };
-        let mut report = caches::object_curves(&options, &progress)?;
+        })?;
         report.curves.options.trace.file.clone_from(&source.name);
         let frame = frame(&report)?;
         Ok((report, frame))

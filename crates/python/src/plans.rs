@@ -98,8 +98,7 @@ pub fn plan_stripe(
         ..usual_options
     };
     let report = Arc::new(job::run(py, progress, move |watch| {
-        let show = |_: &str, done, total| watch.report(done, total);
-        let mut report = plans::plan_stripe(&options, &show)?;
+        let mut report = plans::plan_stripe(&options, &|_, done, total| watch.report(done, total))?;
         if let (Input::Trace(source), StripeSource::Trace(trace)) =
             (&input, &mut report.plan.options.source)
         {
@@ -262,8 +261,7 @@ fn place(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PlaceReport>> {
     let report = Arc::new(job::run(py, progress, move |watch| {
-        let show = |_: &str, done, total| watch.report(done, total);
-        let mut report = plans::plan_place(&options, &show)?;
+        let mut report = plans::plan_place(&options, &|_, done, total| watch.report(done, total))?;
         if let (Input::Trace(source), PlaceSource::Trace { trace, .. }) =
             (&input, &mut report.plan.options.source)
         {

@@ -253,21 +253,24 @@ fn completions_schema() -> SchemaRef {
 /// Completions as a table; the numbers are not copied.
 fn completions_frame(groups: Vec<CompletionRows>) -> Result<Frame, Fault> {
     let schema = completions_schema();
-    let batch = |rows: CompletionRows| {
-        let mut ops = StringViewBuilder::with_capacity(rows.ops.len());
-        rows.ops.iter().for_each(|op| ops.append_value(op_name(*op)));
-        let flags = [&rows.refused, &rows.fua].map(|flags| -> ArrayRef {
-            let mut array = BooleanBuilder::with_capacity(flags.len());
-            array.append_slice(flags);
-            Arc::new(array.finish())
-        });
-        let integers = rows.integers.map(|values| Arc::new(Int64Array::from(values)) as ArrayRef);
-        let mut columns: Vec<ArrayRef> = integers.into();
-        columns.insert(1, Arc::new(ops.finish()));
-        columns.extend(flags);
-        RecordBatch::try_new(Arc::clone(&schema), columns)
-    };
-    let batches = groups.into_iter().map(batch).collect::<Result<Vec<_>, _>>();
+    let batches = groups
+        .into_iter()
+        .map(|rows| {
+            let mut ops = StringViewBuilder::with_capacity(rows.ops.len());
+            rows.ops.iter().for_each(|op| ops.append_value(op_name(*op)));
+            let flags = [&rows.refused, &rows.fua].map(|flags| -> ArrayRef {
+                let mut array = BooleanBuilder::with_capacity(flags.len());
+                array.append_slice(flags);
+                Arc::new(array.finish())
+            });
+            let integers =
+                rows.integers.map(|values| Arc::new(Int64Array::from(values)) as ArrayRef);
+            let mut columns: Vec<ArrayRef> = integers.into();
+            columns.insert(1, Arc::new(ops.finish()));
+            columns.extend(flags);
+            RecordBatch::try_new(Arc::clone(&schema), columns)
+        })
+        .collect::<Result<Vec<_>, _>>();
     let batches = batches.map_err(|error| Fault::Other(error.to_string()))?;
     Ok(Frame::new(schema, batches))
 }

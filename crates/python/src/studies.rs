@@ -119,11 +119,13 @@ pub fn check_cache_depth(depth: u32) -> PyResult<()> {
 }
 
 fn policies(names: Vec<String>) -> PyResult<Vec<PolicySpec>> {
-    let policy = |name: &String| {
-        let policy = name.parse::<PolicySpec>();
-        policy.map_err(|error| Fault::from(error).raise_here())
-    };
-    names.iter().map(policy).collect()
+    names
+        .iter()
+        .map(|name| {
+            let policy = name.parse::<PolicySpec>();
+            policy.map_err(|error| Fault::from(error).raise_here())
+        })
+        .collect()
 }
 
 /// Fits the drive first, and studies the trace on it where the fit is used.

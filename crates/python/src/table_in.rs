@@ -51,16 +51,16 @@ fn rows(batch: &RecordBatch, first: u64) -> Result<Vec<TraceRow>, Fault> {
     let [arrivals, ops, devices, starts, blocks, completions, fua] = TraceRow::COLUMNS;
     let numbers = |name: &str| numbers(batch, name, first);
     let needed = |name: &str| {
-        let missing = || Fault::Table(format!("the table has no column `{name}`"));
-        numbers(name)?.ok_or_else(missing)
+        numbers(name)?.ok_or_else(|| Fault::Table(format!("the table has no column `{name}`")))
     };
     let (arrival, start, count) = (needed(arrivals)?, needed(starts)?, needed(blocks)?);
     let op = texts(batch, ops, first)?;
     let (device, completion, fua) = (numbers(devices)?, numbers(completions)?, numbers(fua)?);
     let all = (0..batch.num_rows()).map(|row| {
         let value = |column: &[Option<u64>], name: &str| {
-            let null = || Fault::Table(format!("row {}: `{name}` is null", first + row as u64));
-            column[row].ok_or_else(null)
+            column[row].ok_or_else(|| {
+                Fault::Table(format!("row {}: `{name}` is null", first + row as u64))
+            })
         };
         let or_none = |column: &Option<Vec<Option<u64>>>| column.as_ref().and_then(|c| c[row]);
         let device = or_none(&device).unwrap_or(0);

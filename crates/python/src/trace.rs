@@ -189,8 +189,7 @@ impl Trace {
         let source = Arc::clone(&self.source);
         let converted = job::run(py, progress, move |watch| {
             let options = ConvertOptions { open: source.open, device };
-            let report = |reader: &TraceReader| report(reader, watch);
-            Ok(convert_trace(&source.path, &output, &options, report)?)
+            Ok(convert_trace(&source.path, &output, &options, |reader| report(reader, watch))?)
         })?;
         document(py, &converted)
     }

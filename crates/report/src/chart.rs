@@ -71,9 +71,11 @@ fn for_every_place(keys: &[Key<'_>], svg: impl Fn(&Place) -> String) -> Markup {
 
 /// Groups of columns, a group for each label and a column in it for each series; heights in %.
 pub(crate) fn columns(labels: &[String], series: &[Series]) -> Markup {
-    let key =
-        |(one, number): (&Series, &usize)| legend::area(one.name, &legend::line_colour(*number));
-    let keys: Vec<Key<'_>> = series.iter().zip(&COLUMN_LINES).map(key).collect();
+    let keys: Vec<Key<'_>> = series
+        .iter()
+        .zip(&COLUMN_LINES)
+        .map(|(one, number)| legend::area(one.name, &legend::line_colour(*number)))
+        .collect();
     for_every_place(&keys, |place| columns_in(place, labels, series))
 }
 
@@ -121,12 +123,14 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> Markup {
 
 /// Lines with powers of ten along y, so that small shares are seen. What is 0 is left out.
 pub(crate) fn lines_over_log_y(lines: &[Line], axes: &Axes) -> Markup {
-    let logarithms = |line: &Line| {
-        let positive = line.points.iter().filter(|point| point.1 > 0.0);
-        let points = positive.map(|&(x, y)| (x, libm::log10(y))).collect();
-        Line { points, ..line.clone() }
-    };
-    let lines: Vec<Line> = lines.iter().map(logarithms).collect();
+    let lines: Vec<Line> = lines
+        .iter()
+        .map(|line| {
+            let positive = line.points.iter().filter(|point| point.1 > 0.0);
+            let points = positive.map(|&(x, y)| (x, libm::log10(y))).collect();
+            Line { points, ..line.clone() }
+        })
+        .collect();
     // A label for each power of ten.
     let all = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
     let (least, most) =
@@ -194,14 +198,16 @@ fn lines_in(place: &Place, lines: &[(usize, &Line)], axes: &Axes, names: &Names<
 /// lies between them too, and on a short axis equal steps.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     const ENOUGH: usize = 4;
-    let between = |digits: &[f64]| -> Vec<f64> {
-        let powers = libm::log10(low).floor() as i32..=libm::log10(high).ceil() as i32;
-        let all =
-            powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
-        all.filter(|tick| (low..=high).contains(tick)).collect()
-    };
     let ways = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
-    let found = ways.into_iter().map(between).find(|ticks| ticks.len() >= ENOUGH);
+    let found = ways
+        .into_iter()
+        .map(|digits| -> Vec<f64> {
+            let powers = libm::log10(low).floor() as i32..=libm::log10(high).ceil() as i32;
+            let all =
+                powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+            all.filter(|tick| (low..=high).contains(tick)).collect()
+        })
+        .find(|ticks| ticks.len() >= ENOUGH);
     found.unwrap_or_else(|| {
         let power = power_of_ten(libm::log10((high - low) / ENOUGH as f64).floor());
         let count = |step: f64| (high / step).floor() - (low / step).ceil() + 1.0;

@@ -17,7 +17,7 @@ use crate::numbers::{average, ms, percent, rate, span};
 use crate::page::{self, section, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
-use crate::stages::{StageRow, stage_table};
+use crate::stages::stage_table;
 use crate::trace_order::trace_cautions;
 use freewheel_study::figure::{Axes, HeadTimeBar, Line};
 
@@ -105,8 +105,8 @@ fn title(experiment: &Experiment, result: &RunResult) -> String {
 
 fn head_time(result: &RunResult) -> Markup {
     let stages = stage_table(result);
-    let cells = |row: &StageRow| row.cells(stages.head.len(), ms, percent);
-    let rows: Vec<Vec<String>> = stages.rows.iter().map(cells).collect();
+    let rows: Vec<Vec<String>> =
+        stages.rows.iter().map(|row| row.cells(stages.head.len(), ms, percent)).collect();
     let bar = HeadTimeBar {
         label: "head time".into(),
         head_time: result.head_time,

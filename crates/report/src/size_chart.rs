@@ -154,9 +154,11 @@ fn at(coordinate: f64) -> String {
 }
 
 fn polyline(scale: &Scale, line: &SizeLine) -> Markup {
-    let point =
-        |point: &SizePoint| format!("{:.1},{:.1}", scale.x(point.size_bytes), scale.y(point.value));
-    let points: Vec<String> = line.points.iter().map(point).collect();
+    let points: Vec<String> = line
+        .points
+        .iter()
+        .map(|point| format!("{:.1},{:.1}", scale.x(point.size_bytes), scale.y(point.value)))
+        .collect();
     html! { polyline class=(legend::line_colour(line.colour)) points=(points.join(" ")) {} }
 }
 

@@ -55,11 +55,12 @@ impl Run {
         let files = place(&[file; FILES], 0..FILES, &[drive.blocks(); DISKS], allocator)
             .expect("the disks are larger");
         let a_disk = (FILES / DISKS) as f64;
-        let load = |number: usize| {
-            let rate = RATES[usize::from(!number.is_multiple_of(DISKS))] / a_disk;
-            FileLoad { blocks, request: Blocks::new(16), rate, reads: READ_SHARE }
-        };
-        let loads: Vec<FileLoad> = (0..FILES).map(load).collect();
+        let loads: Vec<FileLoad> = (0..FILES)
+            .map(|number| {
+                let rate = RATES[usize::from(!number.is_multiple_of(DISKS))] / a_disk;
+                FileLoad { blocks, request: Blocks::new(16), rate, reads: READ_SHARE }
+            })
+            .collect();
         let requests = if context.options.quick { 40_000 } else { 80_000 };
         let experiment = FilesExperiment {
             disks: &disks,

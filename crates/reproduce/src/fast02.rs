@@ -96,16 +96,6 @@ impl Setting {
     }
 
     pub fn config(&self, seed: u64) -> SimConfig {
-        let freeblock = |rule| FreeblockConfig {
-            rule,
-            tasks: vec![TaskConfig {
-                kind: TaskKind::Scan,
-                block_size: Bytes::from_kib(4),
-                rounds: self.rounds,
-                ..TaskConfig::default()
-            }],
-            ..FreeblockConfig::default()
-        };
         let behaviour = Behaviour {
             seek_jitter: Some(self.jitter),
             seek_jitter_shape: self.shape,
@@ -119,7 +109,16 @@ impl Setting {
         SimConfig {
             scheduler: self.policy,
             electronics: self.electronics,
-            freeblock: self.free.map(freeblock),
+            freeblock: self.free.map(|rule| FreeblockConfig {
+                rule,
+                tasks: vec![TaskConfig {
+                    kind: TaskKind::Scan,
+                    block_size: Bytes::from_kib(4),
+                    rounds: self.rounds,
+                    ..TaskConfig::default()
+                }],
+                ..FreeblockConfig::default()
+            }),
             host: Some(HostConfig { scheduler: self.scheduler, behaviour }),
             workload: Workload::Closed {
                 requests: self.requests,
@@ -155,12 +154,15 @@ impl Setting {
         seed: u64,
     ) -> Result<RunResult, ConfigError> {
         let config = self.config(seed);
-        let limited = |freeblock| FreeblockConfig { conservatism, same_track, ..freeblock };
         let config = SimConfig {
             cache: None,
             host: None,
             queue_depth: Some(1),
-            freeblock: config.freeblock.map(limited),
+            freeblock: config.freeblock.map(|freeblock| FreeblockConfig {
+                conservatism,
+                same_track,
+                ..freeblock
+            }),
             ..config
         };
         let mut experiment = Experiment::new(config)?;

@@ -64,8 +64,7 @@ impl ObservedDelays {
 
     /// Commands whose prediction was off by this many microseconds, either way.
     pub fn errors_between(&self, from_us: f64, to_us: f64) -> u64 {
-        let is_between = |error: &&f64| (from_us..to_us).contains(&error.abs());
-        self.errors_us.iter().filter(is_between).count() as u64
+        self.errors_us.iter().filter(|error| (from_us..to_us).contains(&error.abs())).count() as u64
     }
 
     /// Standard deviation of the errors within half a turn, in microseconds.

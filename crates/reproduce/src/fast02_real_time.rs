@@ -2,7 +2,6 @@
 //! a clock runs it; the experiment and its bands are here.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::background::TaskResult;
 use freewheel_sim::config::{ConfigError, Experiment};
 use serde::Serialize;
 
@@ -37,11 +36,16 @@ const LATE_US_P99: [f64; 2] = [0.0, 90.0];
 
 impl RealTimeRun {
     fn simulated(result: &RunResult) -> Self {
-        let rounds = |task: &TaskResult| {
-            let blocks: u64 = task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
-            blocks * task.block_bytes
-        };
-        let scanned: u64 = result.background.iter().flat_map(|arm| &arm.tasks).map(rounds).sum();
+        let scanned: u64 = result
+            .background
+            .iter()
+            .flat_map(|arm| &arm.tasks)
+            .map(|task| {
+                let blocks: u64 =
+                    task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
+                blocks * task.block_bytes
+            })
+            .sum();
         Self {
             requests: result.requests,
             requests_per_second: result.requests_per_second,

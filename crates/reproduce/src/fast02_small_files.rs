@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use freewheel_model::drive::Drive;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_study::figure::Figure;
@@ -151,8 +150,8 @@ impl Source for FileReader {
 
 pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.seed;
-    let reader = |drive: &Drive| Ok(FileReader::new(FileSystem::on(drive.blocks()), seed));
-    let seen = ATLAS.run(seed, reader)?;
+    let seen =
+        ATLAS.run(seed, |drive| Ok(FileReader::new(FileSystem::on(drive.blocks()), seed)))?;
     let what = format!("{BLACK_BOX}; the file system is a model of FFS");
     let rows = rows(context, &seen).into_iter().map(|row| row.standing_in(&what)).collect();
     let density = line("3 KB files", seen.density(250.0, 10_000.0));

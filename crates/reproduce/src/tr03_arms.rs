@@ -51,12 +51,13 @@ pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 
 /// Mean over the classes of a number over that of the first runs, for each of `runs`.
 fn relative_to(bench: &Bench<'_>, first: &Runs, runs: &[Runs], of: Measure) -> Vec<f64> {
-    let relative = |runs: &Runs| {
-        let pairs = first.iter().zip(runs);
-        let share = |(first, run)| if of(first) > 0.0 { of(run) / of(first) } else { f64::NAN };
-        bench.mean(&pairs.map(share).collect::<Vec<f64>>())
-    };
-    runs.iter().map(relative).collect()
+    runs.iter()
+        .map(|runs| {
+            let pairs = first.iter().zip(runs);
+            let share = |(first, run)| if of(first) > 0.0 { of(run) / of(first) } else { f64::NAN };
+            bench.mean(&pairs.map(share).collect::<Vec<f64>>())
+        })
+        .collect()
 }
 
 /// Stripe units in KiB, up to where most of a trace lies on one disk.

@@ -158,8 +158,10 @@ impl System {
     /// The smallest member of the family with room for the trace, scaled.
     fn scale(&self, trace: &TraceHere) -> ScaleConfig {
         let needed_gb = HEADROOM * trace.reached.get() as f64 / 1e9;
-        let has_room = |member: &&Member| member.capacity_gb >= needed_gb;
-        let member = MEMBERS.iter().find(has_room).unwrap_or(&MEMBERS[MEMBERS.len() - 1]);
+        let member = MEMBERS
+            .iter()
+            .find(|member| member.capacity_gb >= needed_gb)
+            .unwrap_or(&MEMBERS[MEMBERS.len() - 1]);
         let Scaling { seek, rpm, linear_density, track_density, .. } = self.scaling;
         ScaleConfig {
             years: 0.0,

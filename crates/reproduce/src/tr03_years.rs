@@ -102,11 +102,13 @@ impl Dimension {
 
 pub(super) fn tab11(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let of = |base: Base| {
-            let years = DIMENSIONS.iter().map(move |dimension| dimension.after(base, 1.0));
-            [Variant::unchanged(base)].into_iter().chain(years)
-        };
-        let variants: Vec<Variant<'_>> = Base::BOTH.into_iter().flat_map(of).collect();
+        let variants: Vec<Variant<'_>> = Base::BOTH
+            .into_iter()
+            .flat_map(|base| {
+                let years = DIMENSIONS.iter().map(move |dimension| dimension.after(base, 1.0));
+                [Variant::unchanged(base)].into_iter().chain(years)
+            })
+            .collect();
         let runs = bench.run(&variants)?;
         let mut rows = Vec::new();
         for (base, runs) in Base::BOTH.into_iter().zip(runs.chunks_exact(1 + DIMENSIONS.len())) {

@@ -315,8 +315,8 @@ impl<D: Device> CachedDevice<D> {
         let Some(gaps) = self.inner.planner().and_then(Planner::gap_writer) else { return };
         let spec = self.cache.spec().write.expect("gaps write blocks of a buffer");
         let size = spec.buffer_block.get();
-        let range = |start: Lbn| start.get()..start.get() + size;
-        let written: Vec<_> = gaps.take_written().into_iter().map(range).collect();
+        let written: Vec<_> =
+            gaps.take_written().into_iter().map(|start| start.get()..start.get() + size).collect();
         written.iter().for_each(|blocks| self.cache.begin_in_gap(blocks.clone()));
         if let Some(under_way) = self.under_way(sequence) {
             under_way.in_gap = written;

@@ -90,9 +90,12 @@ pub(crate) fn fault_of<T: DeserializeOwned>(
     }
     let table = Value::Table(table);
     let (message, below) = attempt::<T>(&table).err()?;
-    let is_still_said =
-        |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == message);
-    let below = narrowed(&table, below, &message, is_still_said);
+    let below = narrowed(
+        &table,
+        below,
+        &message,
+        |without| matches!(attempt::<T>(without), Err((other, _)) if other == message),
+    );
     let path = [&[Step::Key((*key).into())], &below[..]].concat();
     let says = lone_name::<T>(&table, &below, &message)
         .map(|says| format!("`{}` {says}", dotted(&path)))
@@ -110,9 +113,12 @@ enum Step {
 /// Reads a document, or reports the fault and its path.
 fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
     attempt(root).map_err(|(text, path)| {
-        let is_still_said =
-            |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == text);
-        let path = narrowed(root, path, &text, is_still_said);
+        let path = narrowed(
+            root,
+            path,
+            &text,
+            |without| matches!(attempt::<T>(without), Err((other, _)) if other == text),
+        );
         let says = lone_name::<T>(root, &path, &text)
             .map(|says| format!("`{}` {says}", dotted(&path)))
             .unwrap_or_else(|| explained(&dotted(&path), value_at(root, &path), &text));
@@ -123,12 +129,15 @@ fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>
 /// Like `understood`, with Serde's message and path, which may end at a table.
 fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
     serde_path_to_error::deserialize(root.clone()).map_err(|error| {
-        let step = |segment: &Segment| match segment {
-            Segment::Seq { index } => Some(Step::Entry(*index)),
-            Segment::Map { key } => Some(Step::Key(key.clone())),
-            Segment::Enum { .. } | Segment::Unknown => None,
-        };
-        let path = error.path().iter().filter_map(step).collect();
+        let path = error
+            .path()
+            .iter()
+            .filter_map(|segment| match segment {
+                Segment::Seq { index } => Some(Step::Entry(*index)),
+                Segment::Map { key } => Some(Step::Key(key.clone())),
+                Segment::Enum { .. } | Segment::Unknown => None,
+            })
+            .collect();
         (error.inner().message().to_owned(), path)
     })
 }
@@ -173,12 +182,15 @@ fn narrowed(
     let Some(at) = value_at(root, &path) else { return path };
     let mut suspects = Vec::new();
     look_for_suspects(at, &path, text, &mut suspects);
-    let is_to_blame = |suspect: &Vec<Step>| {
-        let mut without = root.clone();
-        remove(&mut without, suspect);
-        !is_still_said(&without)
-    };
-    suspects.into_iter().take(SUSPECTS_MAX).find(is_to_blame).unwrap_or(path)
+    suspects
+        .into_iter()
+        .take(SUSPECTS_MAX)
+        .find(|suspect| {
+            let mut without = root.clone();
+            remove(&mut without, suspect);
+            !is_still_said(&without)
+        })
+        .unwrap_or(path)
 }
 
 /// Adds the paths of all parts of `value`, at `path`, to which Serde's message may refer.

@@ -119,10 +119,11 @@ impl Fit {
 
     fn matrix(&self) -> String {
         let rows = self.covariance.chunks(self.parameters.len());
-        let row = |row: &[f64]| {
+        rows.map(|row| {
             row.iter().map(|entry| format!("{entry:.1e}")).collect::<Vec<String>>().join(" ")
-        };
-        rows.map(row).collect::<Vec<String>>().join("; ")
+        })
+        .collect::<Vec<String>>()
+        .join("; ")
     }
 }
 

@@ -71,11 +71,10 @@ impl MeasuredPart {
 
     fn whole(character: &Character) -> Self {
         let sum = |summary: Option<DurationSummary>| {
-            let of = |it: DurationSummary| Responses {
+            summary.map_or(Responses::default(), |it| Responses {
                 sum_ns: (it.mean_ns * it.count as f64) as u128,
                 count: it.count,
-            };
-            summary.map_or(Responses::default(), of)
+            })
         };
         let times = &character.response;
         Self {

@@ -291,8 +291,8 @@ pub fn with_surface_zones(mut spec: DriveSpec, seed: u64) -> DriveSpec {
     spec.cylinders += 4;
     for zone in &mut spec.zones {
         (zone.reserved_blocks, zone.slips, zone.spares) = (0, Vec::new(), prng.below(6));
-        let density = |_| zone.blocks_per_track + prng.below(5) as u32;
-        zone.surface_blocks_per_track = (0..surfaces).map(density).collect();
+        zone.surface_blocks_per_track =
+            (0..surfaces).map(|_| zone.blocks_per_track + prng.below(5) as u32).collect();
         zone.holes = (0..prng.below(4)).map(|_| hole(prng, zone, spec.surfaces)).collect();
     }
     spec

@@ -278,11 +278,17 @@ pub enum TraceError {
 }
 
 fn rates_in_words(rates: &[UnitRate]) -> String {
-    let one = |it: &UnitRate| {
-        let UnitRate { unit, per_second } = *it;
-        format!("in {unit} they mean {} requests a second on each device", two_digits(per_second))
-    };
-    rates.iter().map(one).collect::<Vec<_>>().join(", ")
+    rates
+        .iter()
+        .map(|it| {
+            let UnitRate { unit, per_second } = *it;
+            format!(
+                "in {unit} they mean {} requests a second on each device",
+                two_digits(per_second)
+            )
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A number above 0 with two digits that count.

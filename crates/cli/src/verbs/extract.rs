@@ -309,8 +309,9 @@ impl ExtractArgs {
     }
 
     fn drive_name(&self) -> String {
-        let stem = || self.file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        self.name.clone().unwrap_or_else(stem)
+        self.name.clone().unwrap_or_else(|| {
+            self.file().file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        })
     }
 
     fn text(&self, found: &Extraction) -> String {

@@ -107,8 +107,8 @@ impl FleetArgs {
         let bars = Bars::default();
         let all = self.fleet(&folder, &bars)?;
         let resumed = self.resumed(&all, &output, &bars)?;
-        let show = |part: &'static str, done, total| bars.set(part, done, total);
-        let mut report = fleet(&all, &output, &show).map_err(explained)?;
+        let mut report = fleet(&all, &output, &|part, done, total| bars.set(part, done, total))
+            .map_err(explained)?;
         drop(bars);
         report.resumed = resumed.unwrap_or(report.resumed);
         match self.json {
@@ -140,10 +140,9 @@ impl FleetArgs {
     /// The drives, and how each is studied.
     fn fleet(&self, folder: &Path, bars: &Bars) -> Result<Fleet, Failure> {
         let (replay, read) = (self.replay.workload(PathBuf::new()), self.replay.read.options());
-        let reading = |reader: &freewheel::TraceReader| {
+        let mut members = fleet_members(&self.traces, &read, &self.drive, folder, |reader| {
             crate::reading::report(reader, bars, READING);
-        };
-        let mut members = fleet_members(&self.traces, &read, &self.drive, folder, reading)?;
+        })?;
         bars.finish(READING);
         if let Some(list) = &self.list {
             // It may lie beside the traces.

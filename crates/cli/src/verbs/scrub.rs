@@ -65,8 +65,7 @@ struct Document<'a> {
 fn changes_in_words(changed: &ChangesByCause) -> String {
     let sum = |ranges: &[BlockRange]| blocks(ranges.iter().map(|range| range.blocks).sum());
     let list = |ranges: &[BlockRange]| -> String {
-        let line = |range: &BlockRange| format!("  {}\n", which(range));
-        ranges.iter().map(line).collect()
+        ranges.iter().map(|range| format!("  {}\n", which(range))).collect()
     };
     let mut text = format!("changed in regions that clients wrote: {}\n", sum(&changed.written));
     text += &format!("changed silently: {}\n{}", sum(&changed.silently), list(&changed.silently));

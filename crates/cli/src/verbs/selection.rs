@@ -61,11 +61,10 @@ impl Selection {
     pub fn ensure_current(&self, client: &ControlClient) -> Result<(), Failure> {
         let Some((metadata, since_ns)) = &self.source else { return Ok(()) };
         let written = client.written(*since_ns)?.ranges;
-        let is_of_it = |range: &BlockRange| {
+        if !written.iter().any(|range| {
             let [offset, length] = [range.first_block, range.blocks].map(|n| n * BLOCK_BYTES);
             metadata.overlap(ByteRange::new(offset, length))
-        };
-        if !written.iter().any(is_of_it) {
+        }) {
             return Ok(());
         }
         Err(Failure::failed(

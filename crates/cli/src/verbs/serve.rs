@@ -247,8 +247,9 @@ impl ServeArgs {
             same_track: self.same_track.into(),
             ..PredictionSpec::default()
         };
-        let wrong = |rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget));
-        scheduler.check_budget().map_err(wrong)?;
+        scheduler
+            .check_budget()
+            .map_err(|rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget)))?;
         Ok(HostConfig { scheduler, behaviour: Behaviour::default() })
     }
 

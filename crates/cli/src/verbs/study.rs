@@ -205,8 +205,11 @@ fn drive_file(fit: &DriveFit, folder: &Path) -> Result<String, Failure> {
 /// together.
 fn configs(report: &StudyReport, folder: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
     let name = |number: usize, title: &str| {
-        let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
-        let words: String = title.to_lowercase().chars().map(plain).collect();
+        let words: String = title
+            .to_lowercase()
+            .chars()
+            .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
+            .collect();
         let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
         folder.join(format!("{number:02}-{}.toml", words.join("-")))
     };

@@ -68,9 +68,11 @@ impl Samples {
     /// The mean, with differences counted the short way around; zero where there are none.
     fn mean(&self) -> i64 {
         let Some(&(first, _)) = self.0.first() else { return 0 };
-        let sum =
-            |(skew, count): &(i64, i64)| i128::from(nearest(skew - first)) * i128::from(*count);
-        let total: i128 = self.0.iter().map(sum).sum();
+        let total: i128 = self
+            .0
+            .iter()
+            .map(|(skew, count)| i128::from(nearest(skew - first)) * i128::from(*count))
+            .sum();
         let count: i128 = self.0.iter().map(|(_, count)| i128::from(*count)).sum();
         let rounded = (total * 2 + count).div_euclid(count * 2);
         (first + rounded as i64).rem_euclid(TURN)
@@ -249,6 +251,7 @@ fn farthest_of_run(begin: i64, run: &Run, skews: &Skews) -> i64 {
 
 /// Length of the shortest beginning of a list that repeats to its end.
 fn period(list: &[i64]) -> usize {
-    let repeats = |n: &usize| list[*n..].iter().zip(list).all(|(a, b)| a == b);
-    (1..list.len().min(PERIOD_MAX)).find(repeats).unwrap_or(list.len())
+    (1..list.len().min(PERIOD_MAX))
+        .find(|n| list[*n..].iter().zip(list).all(|(a, b)| a == b))
+        .unwrap_or(list.len())
 }

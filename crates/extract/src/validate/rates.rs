@@ -237,11 +237,10 @@ fn by_zone(
     let zones: Vec<(usize, FileZone)> = drive.layout().file_zones().collect();
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); zones.len()];
     for stretch in std::mem::take(&mut measured.stretches) {
-        let holds = |(_, zone): &(usize, FileZone)| {
+        match zones.iter().position(|(_, zone)| {
             let from = zone.first_lbn.get() * BLOCK_BYTES;
             from <= stretch.from && stretch.to <= from + zone.blocks.get() * BLOCK_BYTES
-        };
-        match zones.iter().position(holds) {
+        }) {
             Some(zone) => rates[zone].push((stretch.to - stretch.from) as f64 / stretch.seconds),
             None => measured.leave_out("they lie in two zones"),
         }

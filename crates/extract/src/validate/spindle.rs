@@ -168,8 +168,11 @@ const LONGEST_TURNS: f64 = 50.0;
 pub(super) fn measured_period(pairs: &[Pair], nominal_ns: f64) -> Option<Period> {
     let longest = LONGEST_TURNS * nominal_ns;
     let close = |distance: Distance| -> Vec<Pair> {
-        let near = |p: &&Pair| p.distance == distance && p.elapsed.ns() as f64 <= longest;
-        pairs.iter().filter(near).copied().collect()
+        pairs
+            .iter()
+            .filter(|p| p.distance == distance && p.elapsed.ns() as f64 <= longest)
+            .copied()
+            .collect()
     };
     let (same, next) = (close(Distance::SameTrack), close(Distance::NextTrack));
     let chosen = if next.len() > same.len() { next } else { same };
@@ -200,11 +203,12 @@ pub(super) fn variance_over_phases_ms2(drive: &Drive, request: &Request) -> f64 
     let blocks = Blocks::new(u64::from(request.blocks));
     let target = drive.target(request.start, blocks, request.op);
     let period = drive.rotation().period().ns();
-    let at = |k: u64| {
-        let now = SimTime::from_ns(period * k / PHASES);
-        drive.media_access(now, target.at, &target).total().as_ms_f64()
-    };
-    let times: Vec<f64> = (0..PHASES).map(at).collect();
+    let times: Vec<f64> = (0..PHASES)
+        .map(|k| {
+            let now = SimTime::from_ns(period * k / PHASES);
+            drive.media_access(now, target.at, &target).total().as_ms_f64()
+        })
+        .collect();
     variance(&times)
 }
 

@@ -167,7 +167,7 @@ impl Paths {
     ) {
         let Self { at_third, direction, .. } = self;
         let region_weight = |node| region_weights.of_node(node);
-        let visit = |field: &Field<'_>, cylinder, best: Known| {
+        search.run(field, reach, region_weight, allowance, |field, cylinder, best| {
             let region_weight = region_weights.of_cylinder(cylinder);
             let within = CylinderWorth::new(field, reach, cylinder, op);
             if within.bound() * region_weight <= best.worth {
@@ -194,8 +194,7 @@ impl Paths {
                 direction.worth = here;
             }
             Visited { best: Known { worth: best.worth.max(here), ..best }, pieces }
-        };
-        search.run(field, reach, region_weight, allowance, visit);
+        });
     }
 
     /// Keeps the plan of the current direction if it is the best, and begins with the next one.

@@ -84,8 +84,11 @@ impl RegularTracks {
                 || {
                     let first = u32::try_from(rows.len()).expect("below 2^32 tracks");
                     let next = cylinders.get(cylinder + 2).unwrap_or(here);
-                    let between = |(here, next)| Row::between(cylinder, here, next);
-                    rows.extend(here.iter().zip(*next).map(between));
+                    rows.extend(
+                        here.iter()
+                            .zip(*next)
+                            .map(|(here, next)| Row::between(cylinder, here, next)),
+                    );
                     first
                 },
             ));

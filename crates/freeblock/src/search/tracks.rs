@@ -54,8 +54,13 @@ impl ZonesOfTracks {
             let zone = layout.zone_at(cylinder, surface);
             zone.map_or(u16::MAX, |zone| zone.try_into().expect("below 2^16 zones"))
         };
-        let of_cylinder = |cylinder| (0..entries).map(move |surface| zone_of(cylinder, surface));
-        Self { of_track: (0..cylinders).flat_map(of_cylinder).collect(), entries, cylinders }
+        Self {
+            of_track: (0..cylinders)
+                .flat_map(|cylinder| (0..entries).map(move |surface| zone_of(cylinder, surface)))
+                .collect(),
+            entries,
+            cylinders,
+        }
     }
 
     #[inline]

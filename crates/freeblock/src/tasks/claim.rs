@@ -34,8 +34,7 @@ impl Tasks {
     }
 
     fn layer_like(&self, shape: &Shape) -> Option<usize> {
-        let same = |layer: &Layer| layer.shape == *shape && !layer.members.is_empty();
-        self.layers.iter().position(same)
+        self.layers.iter().position(|layer| layer.shape == *shape && !layer.members.is_empty())
     }
 
     /// A layer with this shape: there is room for it.

@@ -245,17 +245,23 @@ impl Tasks {
     /// Blocks that a task may be given in gaps.
     fn free(&self, id: TaskId) -> u64 {
         let parts = &self.tasks[&id].parts;
-        let free = |part: &task::Part| match &part.own {
-            Some(own) => own.count(),
-            None => self.scheduler.wanted(part.layer),
-        };
-        parts.iter().map(free).sum()
+        parts
+            .iter()
+            .map(|part| match &part.own {
+                Some(own) => own.count(),
+                None => self.scheduler.wanted(part.layer),
+            })
+            .sum()
     }
 
     /// Blocks that a task still wants.
     fn outstanding(&self, id: TaskId) -> u64 {
-        let aside = |part: &task::Part| count(&part.promoted) + count(&part.deferred);
-        self.free(id) + self.tasks[&id].parts.iter().map(aside).sum::<u64>()
+        self.free(id)
+            + self.tasks[&id]
+                .parts
+                .iter()
+                .map(|part| count(&part.promoted) + count(&part.deferred))
+                .sum::<u64>()
     }
 
     /// Progress of a task.

@@ -112,17 +112,18 @@ impl Contest {
     /// *lead* that is learned, for one task may lie better than another. When `is_due`, leads change: a
     /// task above its share loses half of its lead. If no task is above, those below their share gain.
     pub fn weigh(&mut self, rivals: &[WeightedTask], is_due: bool) -> Vec<(TaskId, u32)> {
-        let same = |(rival, known): (&WeightedTask, &Known)| rival.task == known.task;
-        let are_same =
-            rivals.len() == self.rivals.len() && rivals.iter().zip(&self.rivals).all(same);
+        let are_same = rivals.len() == self.rivals.len()
+            && rivals.iter().zip(&self.rivals).all(|(rival, known)| rival.task == known.task);
         if !are_same {
-            let known = |&WeightedTask { task, delivered, .. }: &WeightedTask| Known {
-                task,
-                at_begin: delivered,
-                at_last: delivered,
-                lead: 0,
-            };
-            self.rivals = rivals.iter().map(known).collect();
+            self.rivals = rivals
+                .iter()
+                .map(|&WeightedTask { task, delivered, .. }| Known {
+                    task,
+                    at_begin: delivered,
+                    at_last: delivered,
+                    lead: 0,
+                })
+                .collect();
         } else if is_due {
             self.learn(rivals);
         }
@@ -168,12 +169,15 @@ impl Contest {
 
     /// By how many powers of two each is worth more than the one that is worth least.
     fn powers(&self, rivals: &[WeightedTask]) -> Vec<u32> {
-        let exact = |(rival, known): (&WeightedTask, &Known)| {
-            // By libm: the same on every machine.
-            let share = libm::log2(f64::from(rival.share));
-            share - libm::log2(rival.left.max(1) as f64) + f64::from(known.lead)
-        };
-        let exact: Vec<f64> = rivals.iter().zip(&self.rivals).map(exact).collect();
+        let exact: Vec<f64> = rivals
+            .iter()
+            .zip(&self.rivals)
+            .map(|(rival, known)| {
+                // By libm: the same on every machine.
+                let share = libm::log2(f64::from(rival.share));
+                share - libm::log2(rival.left.max(1) as f64) + f64::from(known.lead)
+            })
+            .collect();
         let least = exact.iter().copied().fold(f64::INFINITY, f64::min);
         exact.into_iter().map(|power| (power - least).round() as u32).collect()
     }

@@ -140,8 +140,7 @@ impl Compare {
             }
         }
         extents.sort_unstable();
-        let overlaps = |pair: &&[Extent]| pair[1].start < pair[0].start + pair[0].blocks;
-        match extents.windows(2).find(overlaps) {
+        match extents.windows(2).find(|pair| pair[1].start < pair[0].start + pair[0].blocks) {
             Some(pair) => Err(CompareError::Overlap { at: pair[1].start }),
             None => Ok(()),
         }
@@ -178,8 +177,11 @@ impl Compare {
             next = (row, at + self.block_size);
         }
         let sides = |pair: &Pair| [pair.current, pair.safe];
-        let extent = |start: Lbn| Extent::new(start.get(), self.block_size);
-        let extents: Vec<Extent> = pairs.iter().flat_map(sides).map(extent).collect();
+        let extents: Vec<Extent> = pairs
+            .iter()
+            .flat_map(sides)
+            .map(|start| Extent::new(start.get(), self.block_size))
+            .collect();
         tasks.extend(now, self.task, &extents)?;
         self.next = next;
         for pair in pairs {

@@ -161,8 +161,9 @@ impl Sources {
                 return Err(BackupError::Circle { path: parent.path });
             }
             seen.push(parent.checksum);
-            let same = |region: &u64| child.manifest.has_same(&parent.manifest, *region);
-            let (left_out, own) = pending.into_iter().partition(same);
+            let (left_out, own) = pending
+                .into_iter()
+                .partition(|region| child.manifest.has_same(&parent.manifest, *region));
             sources.add(&child, own)?;
             (pending, child) = (left_out, Cow::Owned(parent));
         }

@@ -407,8 +407,9 @@ impl Manifest {
         self.ensure_same(other)?;
         let regions: BTreeSet<u64> =
             self.regions.keys().chain(other.regions.keys()).copied().collect();
-        let differs = |region: &u64| self.regions.get(region) != other.regions.get(region);
-        let regions = regions.into_iter().filter(differs);
+        let regions = regions
+            .into_iter()
+            .filter(|region| self.regions.get(region) != other.regions.get(region));
         let ranges = join(regions.map(|region| (self.bounds(region), ())));
         Ok(ranges.into_iter().map(|(range, ())| range).collect())
     }
@@ -508,8 +509,10 @@ impl Manifest {
         let first_block = lines.number("first-block", "first-block N")?;
         let expected = "blocks N, of which there are some and not more than 2^48";
         let blocks = lines.expect(|line| range_blocks(line, first_block), expected)?;
-        let known = |line: &str| (word(line, "region-blocks")? == "2048").then_some(());
-        lines.expect(known, "region-blocks 2048")?;
+        lines.expect(
+            |line| (word(line, "region-blocks")? == "2048").then_some(()),
+            "region-blocks 2048",
+        )?;
         let instance = lines.word("instance", "instance I")?;
         let began_ns = lines.number("began-ns", "began-ns N")?;
         let range = BlockRange { first_block, blocks };
@@ -521,14 +524,17 @@ impl Manifest {
             }
         }
         while lines.has("wanted") {
-            let next = |line: &str| manifest.next_range(line, "wanted", &manifest.wanted);
-            let range = lines.expect(next, "wanted FIRST BLOCKS, ascending, of the range")?;
+            let range = lines.expect(
+                |line| manifest.next_range(line, "wanted", &manifest.wanted),
+                "wanted FIRST BLOCKS, ascending, of the range",
+            )?;
             manifest.wanted.push(range);
         }
         while lines.has("region") {
-            let next = |line: &str| manifest.next_region(line);
-            let (region, sum) =
-                lines.expect(next, "region FIRST BLOCKS CHECKSUM, ascending and of the range")?;
+            let (region, sum) = lines.expect(
+                |line| manifest.next_region(line),
+                "region FIRST BLOCKS CHECKSUM, ascending and of the range",
+            )?;
             manifest.regions.insert(region, sum);
         }
         while lines.has("unreadable") {
@@ -689,10 +695,10 @@ fn within(ranges: &[BlockRange], part: BlockRange) -> Vec<BlockRange> {
 fn join<T: PartialEq>(ranges: impl Iterator<Item = (BlockRange, T)>) -> Vec<(BlockRange, T)> {
     let mut joined: Vec<(BlockRange, T)> = Vec::new();
     for (range, said) in ranges {
-        let touches = |(last, of): &&mut (BlockRange, T)| {
-            *of == said && last.first_block + last.blocks == range.first_block
-        };
-        match joined.last_mut().filter(touches) {
+        match joined
+            .last_mut()
+            .filter(|(last, of)| *of == said && last.first_block + last.blocks == range.first_block)
+        {
             Some((last, _)) => last.blocks += range.blocks,
             None => joined.push((range, said)),
         }

@@ -313,13 +313,21 @@ impl Emulation {
     ) {
         let is_flush = request.op == Op::Flush;
         if !(is_flush || request.fua) || !self.contents.needs_flushes() {
-            let done = move |finished: &Finished| done(of_drive(finished));
-            return self.device.submit(arrival, request, connection, Box::new(done));
+            return self.device.submit(
+                arrival,
+                request,
+                connection,
+                Box::new(move |finished| done(of_drive(finished))),
+            );
         }
         let both = Both::new(Box::new(done));
         let at_drive = Arc::clone(&both);
-        let at_end = move |finished: &Finished| at_drive.done(finished);
-        self.device.submit(arrival, request, connection, Box::new(at_end));
+        self.device.submit(
+            arrival,
+            request,
+            connection,
+            Box::new(move |finished| at_drive.done(finished)),
+        );
         let flushed = if is_flush { self.contents.flush() } else { Ok(()) };
         match &self.syncs {
             Some(syncs) if flushed.is_ok() => syncs.submit(both),

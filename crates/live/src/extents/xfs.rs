@@ -200,12 +200,11 @@ impl Layout {
         free: &mut Vec<ByteRange>,
     ) -> Result<(), E> {
         let mut counted = vec![0; groups.len()];
-        let root = |(group, of): (usize, &Group)| TreeBlock {
-            group,
-            block: of.root,
-            level: of.levels - 1,
-        };
-        let mut left: Vec<TreeBlock> = groups.iter().enumerate().map(root).collect();
+        let mut left: Vec<TreeBlock> = groups
+            .iter()
+            .enumerate()
+            .map(|(group, of)| TreeBlock { group, block: of.root, level: of.levels - 1 })
+            .collect();
         let mut seen = HashSet::new();
         while !left.is_empty() {
             let some = left.split_off(left.len().saturating_sub(AT_ONCE));
@@ -288,11 +287,12 @@ impl Layout {
         block: &[u8],
     ) -> Result<Vec<(u64, u64)>, FileSystemError> {
         let (count, head) = self.records(group, at, block, 8)?;
-        let extent = |record: usize| {
-            let place = head + 8 * record;
-            (big_endian(block, place, 4), big_endian(block, place + 4, 4))
-        };
-        let extents: Vec<(u64, u64)> = (0..count as usize).map(extent).collect();
+        let extents: Vec<(u64, u64)> = (0..count as usize)
+            .map(|record| {
+                let place = head + 8 * record;
+                (big_endian(block, place, 4), big_endian(block, place + 4, 4))
+            })
+            .collect();
         match extents.iter().any(|(first, blocks)| first + blocks > group.blocks) {
             true => Err(damaged(format!("group {} has free blocks behind its end", group.number))),
             false => Ok(extents),
@@ -332,8 +332,10 @@ impl Layout {
         let first = old.saturating_sub(LOG_RECORD_MAX);
         let last = bytes(first..old)?;
         let all: Vec<&[u8]> = last.chunks_exact(LOG_BLOCK as usize).collect();
-        let is_header = |block: &&[u8]| big_endian(block, 0, 4) == LOG_RECORD;
-        Ok(all.iter().rposition(is_header).is_some_and(|at| is_unmount(&all[at..])))
+        Ok(all
+            .iter()
+            .rposition(|block| big_endian(block, 0, 4) == LOG_RECORD)
+            .is_some_and(|at| is_unmount(&all[at..])))
     }
 }
 

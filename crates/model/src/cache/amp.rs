@@ -156,12 +156,11 @@ impl Amp {
 
     /// Blocks have left memory unread.
     pub fn wasted(&mut self, blocks: &Range<u64>) {
-        let is_ahead = |stream: &&mut Stream| {
+        let count = blocks.end - blocks.start;
+        for stream in self.streams.iter_mut().filter(|stream| {
             let end = stream.sets.back().copied().unwrap_or(stream.next);
             stream.next < blocks.end && blocks.start < end
-        };
-        let count = blocks.end - blocks.start;
-        for stream in self.streams.iter_mut().filter(is_ahead) {
+        }) {
             stream.degree = stream.degree.saturating_sub(count).max(SMALLEST);
             stream.distance = stream.distance.saturating_sub(count).min(stream.distance_max());
         }

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::mechanics::Drive;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
-use crate::spec::drive::{CurveSpec, DriveSpec, Hole, SeekSpec, ZoneSpec};
+use crate::spec::drive::{CurveSpec, DriveSpec, SeekSpec, ZoneSpec};
 use freewheel_units::{Blocks, Bytes, Op, SimDuration};
 
 const ACTUATORS_MAX: u32 = 8;
@@ -145,8 +145,11 @@ fn check_sectors(spec: &DriveSpec, layout: &Layout) -> Result<(), BuildDriveErro
 fn amid_sectors(zone: &ZoneSpec, sector: u64) -> Option<(&'static str, u64)> {
     let densities = zone.surface_blocks_per_track.iter();
     let densities = densities.map(|&blocks| ("surface_blocks_per_track", blocks));
-    let edges = |hole: &Hole| [hole.first_block, hole.blocks.unwrap_or(0)];
-    let holes = zone.holes.iter().flat_map(edges).map(|blocks| ("holes", blocks));
+    let holes = zone
+        .holes
+        .iter()
+        .flat_map(|hole| [hole.first_block, hole.blocks.unwrap_or(0)])
+        .map(|blocks| ("holes", blocks));
     let numbers = densities.chain(holes).map(|(key, blocks)| (key, u64::from(blocks)));
     numbers.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector))
 }

@@ -54,11 +54,13 @@ impl Drive {
 
     /// Compares the advertised mechanics with the drive.
     pub fn self_check(&self, advertised: &Advertised) -> Vec<Check> {
-        let check = |&quantity: &Quantity| {
-            let modelled = self.quantity(quantity)?;
-            Some(Check { quantity, modelled, advertised: quantity.advertised(advertised) })
-        };
-        Quantity::OF_MECHANICS.iter().filter_map(check).collect()
+        Quantity::OF_MECHANICS
+            .iter()
+            .filter_map(|&quantity| {
+                let modelled = self.quantity(quantity)?;
+                Some(Check { quantity, modelled, advertised: quantity.advertised(advertised) })
+            })
+            .collect()
     }
 
     /// None of what does not follow from the mechanics.

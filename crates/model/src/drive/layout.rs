@@ -61,8 +61,8 @@ impl Layout {
 
     /// `by_surface`: the zones of the outermost zone of the file, one a surface, then of the next.
     fn new(zones: Vec<Zone>, surfaces: u32, by_surface: bool) -> Self {
-        let of_file = |zone: &Zone| (zone.of_file.first_lbn + zone.of_file.blocks).get();
-        let blocks = zones.last().map_or(0, of_file);
+        let blocks =
+            zones.last().map_or(0, |zone| (zone.of_file.first_lbn + zone.of_file.blocks).get());
         let mut segments: Vec<(Segment, u32)> = zones
             .iter()
             .enumerate()

@@ -207,8 +207,12 @@ impl ByCylinder {
     /// Takes the request of this sequence, by looking at all of them.
     pub(super) fn take(&mut self, sequence: u64) -> Option<Waiting> {
         let found = self.chunks.iter().enumerate().find_map(|(chunk, Chunk { entries, .. })| {
-            let is_it = |entry: &Entry| self.slots[entry.slot as usize].sequence == sequence;
-            Some(Found { chunk, rank: entries.iter().position(is_it)? })
+            Some(Found {
+                chunk,
+                rank: entries
+                    .iter()
+                    .position(|entry| self.slots[entry.slot as usize].sequence == sequence)?,
+            })
         })?;
         Some(self.remove(found))
     }

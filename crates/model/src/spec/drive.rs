@@ -445,9 +445,11 @@ fn is_one(count: &u32) -> bool {
 impl DriveSpec {
     /// True if surfaces differ in density, place or holes, so that each has separate zones.
     pub fn has_surface_zones(&self) -> bool {
-        let differs =
-            |zone: &ZoneSpec| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty();
-        !self.surface_offsets.is_empty() || self.zones.iter().any(differs)
+        !self.surface_offsets.is_empty()
+            || self
+                .zones
+                .iter()
+                .any(|zone| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty())
     }
 
     /// The source given for `key`: the entry with the longest beginning of it, at a dot.

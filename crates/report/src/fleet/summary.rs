@@ -189,12 +189,14 @@ fn spans(all: &[&FleetNumbers]) -> Vec<SpanGroup> {
             _ => groups.push(vec![of]),
         }
     }
-    let group = |group: Vec<&FleetNumbers>| {
-        let utilisation_median = quantile(group.iter().map(|of| of.utilisation), 0.5)?;
-        let (least_ns, most_ns) = (group.first()?.span_ns, group.last()?.span_ns);
-        Some(SpanGroup { least_ns, most_ns, drives: group.len(), utilisation_median })
-    };
-    groups.into_iter().filter_map(group).collect()
+    groups
+        .into_iter()
+        .filter_map(|group| {
+            let utilisation_median = quantile(group.iter().map(|of| of.utilisation), 0.5)?;
+            let (least_ns, most_ns) = (group.first()?.span_ns, group.last()?.span_ns);
+            Some(SpanGroup { least_ns, most_ns, drives: group.len(), utilisation_median })
+        })
+        .collect()
 }
 
 pub(super) fn worth_a_look(rows: &[FleetRow], hot_share: f64, most: usize) -> Vec<usize> {

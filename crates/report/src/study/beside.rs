@@ -18,19 +18,20 @@ fn all(study: &Study) -> impl Iterator<Item = (&DriveSummary, &PolicyRun)> {
 /// The drives in a line each, for a terminal.
 pub(super) fn lines(study: &Study) -> Vec<String> {
     let today = study.baseline().result.response.mean_ns;
-    let line = |(drive, run): (&DriveSummary, &PolicyRun)| {
-        format!(
-            "{}: mean response {} ms ({}), p99 {} ms, busy {}",
-            drive.model,
-            ms(run.result.response.mean_ns),
-            signed(relative(today, run.result.response.mean_ns)),
-            ms(run.result.response.p99_ns as f64),
-            percent(run.result.utilisation)
-        )
-    };
     match study.beside.is_empty() {
         true => Vec::new(),
-        false => all(study).map(line).collect(),
+        false => all(study)
+            .map(|(drive, run)| {
+                format!(
+                    "{}: mean response {} ms ({}), p99 {} ms, busy {}",
+                    drive.model,
+                    ms(run.result.response.mean_ns),
+                    signed(relative(today, run.result.response.mean_ns)),
+                    ms(run.result.response.p99_ns as f64),
+                    percent(run.result.utilisation)
+                )
+            })
+            .collect(),
     }
 }
 

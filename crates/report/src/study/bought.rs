@@ -80,24 +80,27 @@ const KINDS: [Kind; 3] = [
 
 /// The goal by memory: a line for each kind that has several sizes.
 fn picture(changes: &Changes) -> Markup {
-    let line = |(colour, Kind { name, is_of }): (usize, &Kind)| {
-        let all = changes.frontier.iter().filter(|of| of.drives == 0 && is_of(of));
-        let all = all.map(|of| (of.memory + of.non_volatile, of.change));
-        let points: Vec<SizePoint> = all
-            .filter(|&(size, _)| size > Bytes::ZERO)
-            .map(|(size, change)| SizePoint {
-                size_bytes: size.get(),
-                value: 100.0 * (1.0 + change),
+    let lines: Vec<SizeLine> = KINDS
+        .iter()
+        .enumerate()
+        .filter_map(|(colour, Kind { name, is_of })| {
+            let all = changes.frontier.iter().filter(|of| of.drives == 0 && is_of(of));
+            let all = all.map(|of| (of.memory + of.non_volatile, of.change));
+            let points: Vec<SizePoint> = all
+                .filter(|&(size, _)| size > Bytes::ZERO)
+                .map(|(size, change)| SizePoint {
+                    size_bytes: size.get(),
+                    value: 100.0 * (1.0 + change),
+                })
+                .collect();
+            (points.len() > 1).then(|| SizeLine {
+                name: (*name).into(),
+                colour,
+                dots: points.clone(),
+                points,
             })
-            .collect();
-        (points.len() > 1).then(|| SizeLine {
-            name: (*name).into(),
-            colour,
-            dots: points.clone(),
-            points,
         })
-    };
-    let lines: Vec<SizeLine> = KINDS.iter().enumerate().filter_map(line).collect();
+        .collect();
     if lines.is_empty() {
         return html! {};
     }

@@ -110,8 +110,7 @@ fn longer_tail(study: &Study, goal: Goal, together: &Combination) -> String {
 }
 
 fn headline_nothing(study: &Study, changes: &Changes) -> String {
-    let is_here = |tried: &&Tried| tried.change.part() != Part::Drives;
-    let tried = changes.tried.iter().filter(is_here).count();
+    let tried = changes.tried.iter().filter(|tried| tried.change.part() != Part::Drives).count();
     let both = match changes.today_other_replay.is_some() {
         true => " under both replays",
         false => "",

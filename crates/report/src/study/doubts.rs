@@ -4,7 +4,7 @@
 //! The limits are far from any trace of a working host. Each is assumed, with its source beside it.
 
 use freewheel_sim::source::{InferredCompletions, ReplayMode};
-use freewheel_study::changes::{Measured, Responses};
+use freewheel_study::changes::Measured;
 use freewheel_study::{MeasuredPart, OtherReplay, REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, Layer, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
@@ -429,19 +429,23 @@ fn means_measured(part: &MeasuredPart) -> String {
         ("writes", part.recorded_writes),
         ("flushes", part.recorded_flushes),
     ];
-    let mean = |(name, sum): (&str, Responses)| {
-        sum.mean_ns().map(|mean_ns| format!("{} ms of {name}", ms(mean_ns)))
-    };
-    all.into_iter().filter_map(mean).collect::<Vec<_>>().join(", ")
+    all.into_iter()
+        .filter_map(|(name, sum)| {
+            sum.mean_ns().map(|mean_ns| format!("{} ms of {name}", ms(mean_ns)))
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn means(trace: &Character) -> String {
     let times = &trace.response;
     let all = [("reads", times.read), ("writes", times.write), ("flushes", times.flush)];
-    let mean = |(name, summary): (&str, Option<DurationSummary>)| {
-        summary.map(|summary| format!("{} ms of {name}", ms(summary.mean_ns)))
-    };
-    all.into_iter().filter_map(mean).collect::<Vec<_>>().join(", ")
+    all.into_iter()
+        .filter_map(|(name, summary)| {
+            summary.map(|summary| format!("{} ms of {name}", ms(summary.mean_ns)))
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// None where every request is whole blocks.

@@ -91,8 +91,8 @@ fn per_request(study: &Study, sum_ns: u128) -> f64 {
 
 /// The potential that the finding and the first tile state.
 pub(super) fn potential_bytes_per_second(study: &Study) -> f64 {
-    let as_it_is = || study.potential_bytes_per_second(study.baseline());
-    given_away_bytes_per_second(study).unwrap_or_else(as_it_is)
+    given_away_bytes_per_second(study)
+        .unwrap_or_else(|| study.potential_bytes_per_second(study.baseline()))
 }
 
 fn potential(study: &Study) -> Finding {

@@ -1,7 +1,6 @@
 //! Certainty of a study: assumed values of the drive, and the fidelity of the replay.
 
 use freewheel_sim::fidelity::ReplayFidelity;
-use freewheel_sim::source::InferredCompletions;
 use freewheel_study::changes::{Changes, Variant};
 use freewheel_study::{AssumedValues, MovedValue};
 use freewheel_study::{DriveSummary, Study};
@@ -181,15 +180,14 @@ fn replay(study: &Study) -> String {
 
 /// Source of completions that the trace does not record.
 fn inferred(study: &Study) -> String {
-    let of = |completions: &InferredCompletions| {
+    let all = study.baseline().result.inferred_completions.iter().map(|completions| {
         let parents = &completions.parents;
         format!(
             "The trace records no completions: those of {} stand in. With response times half or twice as long, {} of the requests wait for another one.",
             completions.drive,
             percent(parents.either)
         )
-    };
-    let all = study.baseline().result.inferred_completions.iter().map(of);
+    });
     all.collect::<Vec<_>>().join(" ")
 }
 
@@ -197,11 +195,14 @@ fn moved_rows(values: &AssumedValues) -> Vec<NotedRow> {
     let changes = |value: &MovedValue| {
         value.changes.iter().copied().map(signed).collect::<Vec<_>>().join(", ")
     };
-    let row = |value: &MovedValue| NotedRow {
-        name: value.key.to_owned(),
-        note: value.by.to_owned(),
-        warning: String::new(),
-        cells: vec![changes(value)],
-    };
-    values.moved.iter().map(row).collect()
+    values
+        .moved
+        .iter()
+        .map(|value| NotedRow {
+            name: value.key.to_owned(),
+            note: value.by.to_owned(),
+            warning: String::new(),
+            cells: vec![changes(value)],
+        })
+        .collect()
 }

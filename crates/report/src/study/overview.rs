@@ -141,8 +141,11 @@ fn share_of(stage: &Stage, all: &[Stage]) -> f64 {
 /// The stages of the mean response with their shares, in a line.
 pub(super) fn stages_in_line(study: &Study) -> String {
     let all = stages_of(&study.baseline().result.stages);
-    let words = |stage: &Stage| format!("{} {}", stage.name, percent(share_of(stage, &all)));
-    all.iter().filter(|stage| stage.ns > 0).map(words).collect::<Vec<_>>().join(", ")
+    all.iter()
+        .filter(|stage| stage.ns > 0)
+        .map(|stage| format!("{} {}", stage.name, percent(share_of(stage, &all))))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The stages of the mean response.
@@ -233,8 +236,13 @@ const TAIL_UNITS: f64 = 100.0;
 /// Points of the line of 99th percentiles; the worst is at the top.
 fn tails(place_time: &PlaceTime, worst: u64) -> String {
     let y = |p99: u64| TAIL_UNITS * (1.0 - p99 as f64 / worst as f64);
-    let point = |(column, &p99): (usize, &u64)| format!("{:.1},{:.1}", column as f64 + 0.5, y(p99));
-    place_time.p99_ns.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
+    place_time
+        .p99_ns
+        .iter()
+        .enumerate()
+        .map(|(column, &p99)| format!("{:.1},{:.1}", column as f64 + 0.5, y(p99)))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Time of the highest 99th percentile, with the number of requests then.
@@ -261,8 +269,9 @@ fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
 /// Share of the load in the busiest part of the space.
 fn where_most(place_time: &PlaceTime) -> String {
     let rows = place_time.counts[0].len();
-    let row = |row: usize| place_time.counts.iter().map(|column| column[row]).sum::<u64>();
-    let by_row: Vec<u64> = (0..rows).map(row).collect();
+    let by_row: Vec<u64> = (0..rows)
+        .map(|row| place_time.counts.iter().map(|column| column[row]).sum::<u64>())
+        .collect();
     let (all, most) = (by_row.iter().sum::<u64>(), by_row.iter().max().copied().unwrap_or(0));
     let share = most as f64 / all.max(1) as f64;
     match share >= 0.5 {

@@ -63,10 +63,13 @@ fn under_both(study: &Study) -> &'static str {
 
 /// The mean response of every run.
 fn means(study: &Study) -> Figure {
-    let bar = |run: &PolicyRun| (run.title.clone(), run.result.response.mean_ns / 1e6);
     Figure::Values {
         quantity: "mean response time, ms",
-        bars: study.runs.iter().map(bar).collect(),
+        bars: study
+            .runs
+            .iter()
+            .map(|run| (run.title.clone(), run.result.response.mean_ns / 1e6))
+            .collect(),
     }
 }
 

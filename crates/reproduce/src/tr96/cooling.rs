@@ -210,8 +210,8 @@ pub(crate) fn tab6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let array = Array::new(context.seed)?;
     let (rates, methods) =
         if context.options.quick { SHORT } else { (BY_RATE.len(), METHODS.len()) };
-    let of_rate = |rate: usize| (0..methods).map(move |method| (rate, method));
-    let all: Vec<(usize, usize)> = (0..rates).flat_map(of_rate).collect();
+    let all: Vec<(usize, usize)> =
+        (0..rates).flat_map(|rate| (0..methods).map(move |method| (rate, method))).collect();
     let cells: Vec<Cell> = all
         .par_iter()
         .map(|&(rate, method)| Cell::run(&array, method, rate))

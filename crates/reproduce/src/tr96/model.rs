@@ -106,8 +106,7 @@ struct Grid<'a> {
 /// Sizes and loads, with the widths that a file of the size can have.
 fn sizes_and_loads() -> Vec<(u64, f64, Vec<u32>)> {
     let widths = |kb| WIDTHS.into_iter().filter(|&disks| u64::from(disks) <= kb).collect();
-    let of_size = |kb| LOADS.map(|load| (kb, load, widths(kb)));
-    SIZES_KB.into_iter().flat_map(of_size).collect()
+    SIZES_KB.into_iter().flat_map(|kb| LOADS.map(|load| (kb, load, widths(kb)))).collect()
 }
 
 /// The worst choice of the model over all sizes and loads: how much longer responses are than with the
@@ -118,12 +117,14 @@ fn choice_row(context: &Context<'_>, grid: &Grid<'_>) -> Result<Row, ConfigError
         .par_iter()
         .map(|(kb, load, widths)| {
             let rate = saturation(array, *kb, 1) * load;
-            let predicted = |&disks: &u32| {
-                let load = Load { rate, request: *kb as f64 };
-                let seconds = array.model.response_s(&load, disks, ForkJoin::SharedWaits);
-                seconds.map(|seconds| (disks, seconds))
-            };
-            let possible: Vec<(u32, f64)> = widths.iter().filter_map(predicted).collect();
+            let possible: Vec<(u32, f64)> = widths
+                .iter()
+                .filter_map(|&disks| {
+                    let load = Load { rate, request: *kb as f64 };
+                    let seconds = array.model.response_s(&load, disks, ForkJoin::SharedWaits);
+                    seconds.map(|seconds| (disks, seconds))
+                })
+                .collect();
             let chosen = possible.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("one disk can");
             let mut simulated = Vec::new();
             for &(disks, _) in &possible {

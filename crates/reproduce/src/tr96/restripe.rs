@@ -62,8 +62,10 @@ pub(crate) fn restripe(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             (0..ACTIVE).filter(|&file| changed(file)).map(|file| array.sizes_kb()[file]).sum();
         kb as f64 / 1024.0
     };
-    let is_changed = |file: usize| restriped.iter().any(|it| it.file.0 as usize == file);
-    let (of_some, of_every) = (mib(&is_changed), mib(&|file| before[file] != wanted[file]));
+    let (of_some, of_every) = (
+        mib(&|file| restriped.iter().any(|it| it.file.0 as usize == file)),
+        mib(&|file| before[file] != wanted[file]),
+    );
     let [disks_before, disks_after] = parallelism.map(|disks| f64::from(disks.unwrap_or_default()));
     let rows = vec![
         context.holds("the first check has nothing to compare with", first.is_err()),

@@ -460,8 +460,10 @@ impl FilesWorkload {
             class.check().map_err(|says| format!("`classes[{number}].{says}"))?;
         }
         for (number, class) in self.classes.iter().enumerate() {
-            let is_twin = |other: &FileClass| other.name.is_some() && other.name == class.name;
-            if let Some(first) = self.classes[..number].iter().position(is_twin) {
+            if let Some(first) = self.classes[..number]
+                .iter()
+                .position(|other| other.name.is_some() && other.name == class.name)
+            {
                 return Err(format!(
                     "`classes[{number}].name` is that of `classes[{first}]`: give it another"
                 ));

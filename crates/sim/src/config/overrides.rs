@@ -201,12 +201,13 @@ pub(crate) fn to_blame(
     if is_there(&[]) {
         return None;
     }
-    let is_needed = |&number: &usize| {
-        let mut others = overrides.to_vec();
-        others.remove(number);
-        !is_there(&others)
-    };
-    let needed: Vec<usize> = (0..overrides.len()).filter(is_needed).collect();
+    let needed: Vec<usize> = (0..overrides.len())
+        .filter(|&number| {
+            let mut others = overrides.to_vec();
+            others.remove(number);
+            !is_there(&others)
+        })
+        .collect();
     let named = |number: usize| format!("--set {}", overrides[number]);
     let names: Vec<String> = match needed.is_empty() {
         true => (0..overrides.len()).map(named).collect(),

@@ -163,9 +163,7 @@ impl TraceWorkload {
     /// One workload for each of its traces.
     pub(crate) fn streams(&self) -> Vec<Self> {
         let files = std::iter::once(&self.file).chain(&self.merge);
-        let stream =
-            |file: &PathBuf| Self { file: file.clone(), merge: Vec::new(), ..self.clone() };
-        files.map(stream).collect()
+        files.map(|file| Self { file: file.clone(), merge: Vec::new(), ..self.clone() }).collect()
     }
 
     /// Time at which the requests of a trace with this first pass arrive.

@@ -34,8 +34,8 @@ impl PromotedRequests {
     }
 
     fn must_wait(&self, arm: u32, waiting: &Waiting) -> bool {
-        let shares = |(of, other): &(u32, Waiting)| *of == arm && overlap(other, waiting);
-        waiting.target.op == Op::Write && self.under_way.iter().any(shares)
+        waiting.target.op == Op::Write
+            && self.under_way.iter().any(|(of, other)| *of == arm && overlap(other, waiting))
     }
 
     /// A promoted request is done. Returns the writes that need not wait any longer, with their arms.

@@ -147,12 +147,14 @@ pub fn object_curves(
         }
     };
     let total = options.policies.len() as u64;
-    let curve = |(done, policy): (u64, &ComparedPolicy)| {
-        progress(CacheProgress::Counting { done, total });
-        let points = uses.points(policy, &sizes_bytes);
-        ObjectCurve { policy: policy.clone(), title: policy.title().to_owned(), points }
-    };
-    let curves = (0..).zip(&options.policies).map(curve).collect();
+    let curves = (0..)
+        .zip(&options.policies)
+        .map(|(done, policy)| {
+            progress(CacheProgress::Counting { done, total });
+            let points = uses.points(policy, &sizes_bytes);
+            ObjectCurve { policy: policy.clone(), title: policy.title().to_owned(), points }
+        })
+        .collect();
     progress(CacheProgress::Counting { done: total, total });
     Ok(ObjectCurves {
         schema_version: 1,

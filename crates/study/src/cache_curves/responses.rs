@@ -80,18 +80,20 @@ pub(super) fn responses(
     let (chosen, bench) = (chosen(options, curves), Bench { experiment, counted, progress });
     let runs: Vec<Run> = runs(&chosen, curves);
     let points = runs.par_iter().map(|&run| bench.point(run)).collect::<Result<Vec<_>, _>>()?;
-    let points_of = |&policy: &CachePolicy| PolicyResponses {
-        policy,
-        title: policy.row().title,
-        points: points_of(policy, &runs, &points),
-    };
     Ok(Responses::Simulated(Box::new(SimulatedResponses {
         drive: bench.experiment.spec.name.clone(),
         model: bench.experiment.spec.model.clone(),
         arms: bench.experiment.striping.arms(),
         dependent_replay: bench.experiment.is_dependent(),
         without_cache: points[0],
-        policies: chosen.iter().map(points_of).collect(),
+        policies: chosen
+            .iter()
+            .map(|&policy| PolicyResponses {
+                policy,
+                title: policy.row().title,
+                points: points_of(policy, &runs, &points),
+            })
+            .collect(),
     })))
 }
 

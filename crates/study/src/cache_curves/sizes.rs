@@ -95,8 +95,9 @@ impl FromStr for CacheSize {
             return text.parse().map(Self::OfFootprint);
         }
         let bytes = text.parse::<Bytes>();
-        let reason = |error| ParseCacheSizeError::Size { reason: format!("{error}") };
-        bytes.map(Self::Memory).map_err(reason)
+        bytes
+            .map(Self::Memory)
+            .map_err(|error| ParseCacheSizeError::Size { reason: format!("{error}") })
     }
 }
 

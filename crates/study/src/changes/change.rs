@@ -228,8 +228,11 @@ impl Change {
 /// The storage system's cache, and an empty one where there was none.
 fn cache(config: &mut SimConfig, place: Place) -> &mut CacheConfig {
     let queue_depth = place.cache_depth;
-    let nothing = || CacheConfig { size: Bytes::ZERO, queue_depth, ..CacheConfig::default() };
-    config.cache.get_or_insert_with(nothing)
+    config.cache.get_or_insert_with(|| CacheConfig {
+        size: Bytes::ZERO,
+        queue_depth,
+        ..CacheConfig::default()
+    })
 }
 
 fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticConfig) -> String {

@@ -25,17 +25,14 @@ impl ChangesBench<'_> {
             variants.iter().flat_map(|of| plan.lists.iter().map(move |list| (of, list))).collect();
         let left = most_checks(variants.len()) - variants.len() * plan.runs();
         self.work.forgo(left);
-        let run = |&(of, list): &(&VariantOfSystem, &Vec<Change>)| match self.run_on(
-            self.own,
-            list,
-            Some(of),
-        ) {
-            Ok(measured) => Ok(Some(measured)),
-            Err(ConfigError::Placement(_)) => Ok(None),
-            Err(error) => Err(error),
-        };
-        let runs: Vec<Option<Measured>> =
-            all.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
+        let runs: Vec<Option<Measured>> = all
+            .par_iter()
+            .map(|&(of, list)| match self.run_on(self.own, list, Some(of)) {
+                Ok(measured) => Ok(Some(measured)),
+                Err(ConfigError::Placement(_)) => Ok(None),
+                Err(error) => Err(error),
+            })
+            .collect::<Result<_, ConfigError>>()?;
         for (of, runs) in variants.iter().zip(runs.chunks(plan.lists.len())) {
             if runs[0].is_none() {
                 continue;

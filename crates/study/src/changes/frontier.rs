@@ -98,10 +98,9 @@ pub(super) fn frontier(
     });
     let mut frontier: Vec<FrontierPoint> = Vec::new();
     for point in points {
-        let beats = |other: &FrontierPoint| {
+        if !frontier.iter().any(|other| {
             other.needs_no_more_than(&point) && other.change < point.change + NOTICEABLE
-        };
-        if !frontier.iter().any(beats) {
+        }) {
             frontier.push(point);
         }
     }

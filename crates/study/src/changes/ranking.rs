@@ -51,9 +51,12 @@ impl Changes {
     pub fn ranking(&self) -> Vec<&Tried> {
         let best = PARTS.iter().filter_map(|&part| self.best_of(part));
         let mut list: Vec<&Tried> = best.filter(|tried| self.may_help(tried)).collect();
-        let is_new = |tried: &&Tried| list.iter().all(|other| other.title != tried.title);
-        let others: Vec<&Tried> =
-            self.tried.iter().filter(is_new).filter(|tried| self.is_worth_a_row(tried)).collect();
+        let others: Vec<&Tried> = self
+            .tried
+            .iter()
+            .filter(|tried| list.iter().all(|other| other.title != tried.title))
+            .filter(|tried| self.is_worth_a_row(tried))
+            .collect();
         list.extend(others.into_iter().take(ROWS.saturating_sub(list.len())));
         list.sort_by(|a, b| {
             let by_class = a.cost.class().cmp(&b.cost.class());

@@ -67,10 +67,10 @@ pub(super) fn fading(
     variants: &[VariantEffect],
     goal: Goal,
 ) -> impl Iterator<Item = &Variant> {
-    let fades = move |of: &&VariantEffect| {
-        here.abs() >= NOTICEABLE && of.effect.of(goal).abs() < NOTICEABLE
-    };
-    variants.iter().filter(fades).map(|of| &of.variant)
+    variants
+        .iter()
+        .filter(move |of| here.abs() >= NOTICEABLE && of.effect.of(goal).abs() < NOTICEABLE)
+        .map(|of| &of.variant)
 }
 
 /// Circumstances in which an effect is noticeable and against that of here.
@@ -81,8 +81,7 @@ pub(super) fn turning(
 ) -> impl Iterator<Item = &Variant> {
     let is_against =
         move |there: f64| here.min(there) <= -NOTICEABLE && here.max(there) >= NOTICEABLE;
-    let turns = move |of: &&VariantEffect| is_against(of.effect.of(goal));
-    variants.iter().filter(turns).map(|of| &of.variant)
+    variants.iter().filter(move |of| is_against(of.effect.of(goal))).map(|of| &of.variant)
 }
 
 /// Circumstances, and how a system gets into them.

@@ -62,11 +62,12 @@ impl Recorded {
     /// Halves of the records that take part in a replay, in their order. None where a half has fewer than
     /// `least` responses.
     pub fn of<'a>(records: impl Iterator<Item = &'a Record>, least: usize) -> Option<Self> {
-        let response = |record: &Record| {
-            let completion = record.completion.filter(|_| is_data(record.op))?;
-            Some((record.op, completion.saturating_since(record.arrival).ns() as f64))
-        };
-        let by_tag: Vec<Option<(Op, f64)>> = records.map(response).collect();
+        let by_tag: Vec<Option<(Op, f64)>> = records
+            .map(|record| {
+                let completion = record.completion.filter(|_| is_data(record.op))?;
+                Some((record.op, completion.saturating_since(record.arrival).ns() as f64))
+            })
+            .collect();
         let slice = by_tag.len().div_ceil(SLICES).max(1);
         let recorded = Self { by_tag, slice };
         let is_enough = |first| recorded.half(first).flatten().count() >= least;

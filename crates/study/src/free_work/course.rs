@@ -113,17 +113,18 @@ impl<'a> Course<'a> {
         let length_ns = elapsed_ns / STRETCHES;
         let start = Progress { elapsed_ns: 0, blocks: 0, gaps: Gaps::default() };
         let last_by = |ns: u64| progress.iter().rfind(|at| at.elapsed_ns <= ns);
-        let stretch = |number: u64| {
-            let until = u128::from(*elapsed_ns) * u128::from(number) / u128::from(STRETCHES);
-            let end = *last_by(until as u64)?;
-            let from = last_by(end.elapsed_ns.saturating_sub(length_ns)).copied();
-            let from = from.unwrap_or(start);
-            let gaps = end.gaps.since(&from.gaps);
-            let elapsed_ns = end.elapsed_ns - from.elapsed_ns;
-            let blocks = end.blocks - from.blocks;
-            (gaps.potential_ns > 0).then_some(Segment { end, elapsed_ns, blocks, gaps })
-        };
-        (1..=STRETCHES).filter_map(stretch).collect()
+        (1..=STRETCHES)
+            .filter_map(|number| {
+                let until = u128::from(*elapsed_ns) * u128::from(number) / u128::from(STRETCHES);
+                let end = *last_by(until as u64)?;
+                let from = last_by(end.elapsed_ns.saturating_sub(length_ns)).copied();
+                let from = from.unwrap_or(start);
+                let gaps = end.gaps.since(&from.gaps);
+                let elapsed_ns = end.elapsed_ns - from.elapsed_ns;
+                let blocks = end.blocks - from.blocks;
+                (gaps.potential_ns > 0).then_some(Segment { end, elapsed_ns, blocks, gaps })
+            })
+            .collect()
     }
 }
 

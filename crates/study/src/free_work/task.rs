@@ -117,12 +117,13 @@ impl DeadlineWork {
         let times = || arms.iter().flat_map(|arm| arm.rounds.iter().map(|round| round.elapsed_ns));
         let held = times().filter(|&elapsed| elapsed <= deadline_ns).count() as u64;
         let due_ns = |arm: &&TaskResult| arm.ended_ns().saturating_add(deadline_ns);
-        let will_be_held = |arm: &&TaskResult| match arm.expected_end_ns {
-            _ if arm.unfinished.elapsed_ns > deadline_ns => Some(false),
-            expected => expected.map(|end| end <= due_ns(arm)),
-        };
         let going_on = arms.iter().filter(|arm| !arm.is_done());
-        let all: Vec<Option<bool>> = going_on.map(will_be_held).collect();
+        let all: Vec<Option<bool>> = going_on
+            .map(|arm| match arm.expected_end_ns {
+                _ if arm.unfinished.elapsed_ns > deadline_ns => Some(false),
+                expected => expected.map(|end| end <= due_ns(arm)),
+            })
+            .collect();
         Self {
             deadline_ns,
             held,

@@ -227,10 +227,9 @@ impl ScrubEstimate {
             let arm = &self.arms[number];
             (-arm.read_share, arm.seconds.unwrap_or(f64::INFINITY))
         };
-        let later = |&a: &usize, &b: &usize| {
-            key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
-        };
-        (0..self.arms.len()).filter(|&number| counts(&self.arms[number])).max_by(later)
+        (0..self.arms.len())
+            .filter(|&number| counts(&self.arms[number]))
+            .max_by(|&a, &b| key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)))
     }
 
     /// End of the drive's scan: that of the arm which gets least far. Where another has gaps, an arm
@@ -693,11 +692,6 @@ impl ArmScrub {
             let error = curve::error_until(&scan.bursts, at.left);
             ScrubPart::new(share, seconds(at.potential_ns), error, efficiency(&at))
         };
-        let part = |thousandths: u64| {
-            let left = blocks * (1000 - thousandths) / 1000;
-            let potential_ns = curve::potential_until(&scan.bursts, left)?;
-            Some(part_until(At { left, potential_ns }, thousandths as f64 / 1000.0))
-        };
         let faded = curve::faded(scan.ended_bursts(), FADED);
         let faded = faded.map(|at| part_until(at, share(at.left)));
         let tail_from = last.left + (blocks - last.left) / 20;
@@ -720,7 +714,14 @@ impl ArmScrub {
             last_5_percent: time_share_after(blocks / 20),
             last_1_percent: time_share_after(blocks / 100),
             last_5_percent_of_read: tail.map(|ns| 1.0 - ns / last.potential_ns),
-            parts: PARTS.into_iter().filter_map(part).collect(),
+            parts: PARTS
+                .into_iter()
+                .filter_map(|thousandths| {
+                    let left = blocks * (1000 - thousandths) / 1000;
+                    let potential_ns = curve::potential_until(&scan.bursts, left)?;
+                    Some(part_until(At { left, potential_ns }, thousandths as f64 / 1000.0))
+                })
+                .collect(),
             shares: Some(curve::shares(&scan.bursts)),
             efficiency: efficiency(last),
             course: course.iter().zip(bursts).map(point).collect(),

@@ -70,9 +70,10 @@ impl IdleScrub {
     /// The shortest pause whose scrub no request notices and that ends within `seconds_max`; of others the longest
     /// that does. None where none does.
     pub fn fit(&self, seconds_max: f64) -> Option<&PauseBeforeScrub> {
-        let ends =
-            |pause: &&PauseBeforeScrub| pause.seconds.is_some_and(|time| time <= seconds_max);
-        let mut fits = self.pauses.iter().filter(ends);
+        let mut fits = self
+            .pauses
+            .iter()
+            .filter(|pause| pause.seconds.is_some_and(|time| time <= seconds_max));
         fits.clone().find(|pause| !pause.is_noticed()).or(fits.next_back())
     }
 
@@ -165,11 +166,13 @@ pub(crate) fn idle_scrub(
     let pauses = || PAUSES.par_iter().map(run).collect::<Result<_, ConfigError>>();
     let marked = || marked_runs(&experiment, (RUN, READS_MAX), work);
     let (pauses, marked) = rayon::join(pauses, marked);
-    let by_command = |MarkedRun { marks, result, read, steady }| {
-        let reads = ScrubReads { pause: SimDuration::ZERO, read, steady };
-        CommandScrub { marks, scrub: measured(&experiment, &alone, &cuts, &result, reads) }
-    };
-    let by_command = marked?.into_iter().map(by_command).collect();
+    let by_command = marked?
+        .into_iter()
+        .map(|MarkedRun { marks, result, read, steady }| {
+            let reads = ScrubReads { pause: SimDuration::ZERO, read, steady };
+            CommandScrub { marks, scrub: measured(&experiment, &alone, &cuts, &result, reads) }
+        })
+        .collect();
     Ok(IdleScrub { run_bytes: RUN.get(), pauses: pauses?, by_command })
 }
 

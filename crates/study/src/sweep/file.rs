@@ -57,9 +57,8 @@ fn of_texts(texts: &[&str]) -> Column {
     let real: Result<Vec<f64>, _> = texts.iter().map(|text| plain(text).parse()).collect();
     match real {
         Ok(real) => Column::Real(real),
-        Err(_) => {
-            let unquoted = |text: &&str| text.trim_matches(['"', '\'']).to_owned();
-            Column::Text(texts.iter().map(unquoted).collect())
-        }
+        Err(_) => Column::Text(
+            texts.iter().map(|text| text.trim_matches(['"', '\'']).to_owned()).collect(),
+        ),
     }
 }

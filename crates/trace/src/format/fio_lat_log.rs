@@ -51,13 +51,12 @@ pub(super) const ROW: Row = Row {
 /// True if the lines are fio's, and their fifth column is no priority: that is 0 or 1, or hexadecimal.
 fn has_offsets(head: &[u8]) -> bool {
     let columns = |line: &[u8]| line.split(|&byte| byte == b',').count();
-    let is_offset = |line: &[u8]| {
-        let fifth = line.split(|&byte| byte == b',').nth(WITH_OFFSET - 1).unwrap_or_default();
-        columns(line) >= WITH_PRIORITY || !matches!(fifth.trim_ascii(), b"0" | b"1")
-    };
     // fio writes a blank after each comma, other formats of such columns do not.
     whole_lines(head).all(|line| line.windows(2).any(|pair| pair == b", "))
-        && whole_lines(head).any(is_offset)
+        && whole_lines(head).any(|line| {
+            let fifth = line.split(|&byte| byte == b',').nth(WITH_OFFSET - 1).unwrap_or_default();
+            columns(line) >= WITH_PRIORITY || !matches!(fifth.trim_ascii(), b"0" | b"1")
+        })
 }
 
 /// True if the values are no count: in a log of IOPS all are 1.

@@ -68,8 +68,10 @@ pub(super) fn unit(
     {
         return UnitFound::Sure(own);
     }
-    let rate = |unit| beginning.rate(unit).map(|per_second| UnitRate { unit, per_second });
-    let units = TimeUnit::ALL.into_iter().filter(possible).filter_map(rate);
+    let units = TimeUnit::ALL
+        .into_iter()
+        .filter(possible)
+        .filter_map(|unit| beginning.rate(unit).map(|per_second| UnitRate { unit, per_second }));
     let plausible: Vec<UnitRate> =
         units.filter(|it| OF_ANY_DEVICE.contains(&it.per_second)).collect();
     match &plausible[..] {

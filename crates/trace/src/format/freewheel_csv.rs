@@ -43,8 +43,8 @@ const KNOWN_LACK_MAX: usize = 4;
 /// True if a line holds names, where a record holds a number and a letter.
 fn names_columns(line: &[u8]) -> bool {
     let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-    let is_name = |field: &[u8]| field.first().is_some_and(u8::is_ascii_alphabetic);
-    fields.clone().count() > 1 && fields.all(is_name)
+    fields.clone().count() > 1
+        && fields.all(|field| field.first().is_some_and(u8::is_ascii_alphabetic))
 }
 
 /// The names among `names` that are not among `others`, both separated by commas.

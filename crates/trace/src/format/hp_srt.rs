@@ -115,8 +115,7 @@ fn big_endian(bytes: &[u8]) -> u32 {
 
 /// A signed field, which must not be negative.
 fn unsigned(name: &'static str, word: u32) -> Result<Number, Fault> {
-    let negative = |_| Fault::number(name, word as i32, "negative");
-    i32::try_from(word).map_err(negative)?;
+    i32::try_from(word).map_err(|_| Fault::number(name, word as i32, "negative"))?;
     Ok(Number { name, value: u64::from(word) })
 }
 

@@ -63,7 +63,8 @@ impl LineDecoder for Mqsim {
 /// True if all times are whole microseconds, and mostly different, on enough records to be no chance.
 fn has_whole_microseconds(head: &[u8]) -> bool {
     let records = parsed_lines(head, &mut { IN_NS });
-    let is_whole = |record: &Record| record.arrival.ns().is_multiple_of(MICROSECOND_NS);
     let repeated = records.windows(2).filter(|pair| pair[0].arrival == pair[1].arrival).count();
-    records.len() >= RECORDS_SURE && repeated * 2 < records.len() && records.iter().all(is_whole)
+    records.len() >= RECORDS_SURE
+        && repeated * 2 < records.len()
+        && records.iter().all(|record| record.arrival.ns().is_multiple_of(MICROSECOND_NS))
 }

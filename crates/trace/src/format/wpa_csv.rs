@@ -106,8 +106,8 @@ fn column(header: &[u8]) -> Result<Option<(usize, TimeUnit)>, Fault> {
 /// The unit of a column; seconds for one without times.
 fn unit(name: &'static str, unit: &[u8]) -> Result<TimeUnit, Fault> {
     if name.ends_with("Time") {
-        let wrong = || Fault::new("header", unit, "times are read in (s), (ms) or (us)");
-        return time_unit(unit).ok_or_else(wrong);
+        return time_unit(unit)
+            .ok_or_else(|| Fault::new("header", unit, "times are read in (s), (ms) or (us)"));
     }
     if name == "Size" && !matches!(unit, b"" | b"B") {
         return Err(Fault::new("header", unit, "sizes are read in bytes: Size (B)"));
@@ -157,8 +157,7 @@ impl LineDecoder for WpaCsv {
         };
         check_count(count, separator)?;
         let completion = completion(init, complete, io_time, separator)?;
-        let number = |(disk, _): Field| separator.number(disk)?.to_u32();
-        let device = disk.map_or(Ok(0), number)?;
+        let device = disk.map_or(Ok(0), |(disk, _)| separator.number(disk)?.to_u32())?;
         Ok(Record { completion, ..extent.request(arrival, op, device) })
     }
 }
@@ -199,8 +198,11 @@ fn completion(
     let value = separator.time(complete, complete_unit)?.ns();
     let end = completion_after(arrival, Number { name: complete.name, value })?;
     let fields = [Some((init, unit)), Some((complete, complete_unit)), io_time];
-    let resolution_ns = |(token, unit): Field| separator.resolution_ns(token, unit);
-    let rounding_ns: u64 = fields.into_iter().flatten().map(resolution_ns).sum();
+    let rounding_ns: u64 = fields
+        .into_iter()
+        .flatten()
+        .map(|(token, unit)| separator.resolution_ns(token, unit))
+        .sum();
     match (io_time, took) {
         (Some((io_time, _)), Some(took)) if took.ns().abs_diff(end.ns()) > rounding_ns => {
             Err(io_time.fault(OTHER_END))

@@ -57,9 +57,11 @@ impl Columns {
 
     /// Columns that are needed and not there.
     pub fn missing(&self) -> Vec<&'static str> {
-        let is_missing =
-            |(_, names): &&(&str, &[&[u8]])| !names.iter().any(|name| self.place(name).is_some());
-        NEEDED.iter().filter(is_missing).map(|(name, _)| *name).collect()
+        NEEDED
+            .iter()
+            .filter(|(_, names)| !names.iter().any(|name| self.place(name).is_some()))
+            .map(|(name, _)| *name)
+            .collect()
     }
 
     /// A line without its end.

@@ -247,7 +247,6 @@ fn text_of_fit(fit: &ValidationFit) -> String {
 
 /// Angles that were looked for, and what the second half says of them.
 fn text_of_angles(fit: &ValidationFit) -> String {
-    let ms = |value: f64| format!("{value:.3} ms");
     if fit.angles.is_empty() {
         return "Angles of the spindle and of zones: the trace tells none.\n".into();
     }
@@ -255,7 +254,7 @@ fn text_of_angles(fit: &ValidationFit) -> String {
     table.row(["angles", "changed", "pairs", "R before", "after", "sd before", "after", "kept"]);
     for angle in &fit.angles {
         let [r_before, r_after] = angle.resultant_lengths.map(|length| format!("{length:.3}"));
-        let [before, after] = angle.judged_sd_ms.map(ms);
+        let [before, after] = angle.judged_sd_ms.map(|value| format!("{value:.3} ms"));
         let kept = if angle.kept { "yes" } else { "no" };
         table.row([
             angle.key.to_owned(),

@@ -67,8 +67,7 @@ impl StripeArgs {
         self.replayed.check()?;
         let source = self.source()?;
         let drive = self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.into());
-        let default = || self.replayed.default_folder(&[drive]);
-        let folder = self.out.clone().unwrap_or_else(default);
+        let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(&[drive]));
         file::ensure_writable_folder(&folder)?;
         let report = self.report(source)?;
         let [page, json] = ["stripes.html", "stripes.json"].map(|name| folder.join(name));

@@ -160,8 +160,10 @@ impl Wanted {
 
     /// The layer with this key that holds pieces, made if there is none.
     pub fn layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
-        let same = |layer: &Layer| layer.key == key && layer.holds_pieces;
-        self.layers.iter().position(same).unwrap_or_else(|| self.add_layer(tracks, key, true))
+        self.layers
+            .iter()
+            .position(|layer| layer.key == key && layer.holds_pieces)
+            .unwrap_or_else(|| self.add_layer(tracks, key, true))
     }
 
     /// Adds a layer, whether or not there is one with this key. Pieces of its blocks are held or

@@ -290,8 +290,7 @@ impl PredictiveScheduler {
         self.passed_over.insert(sequence);
         // What a policy would not pick for long is not to fill it.
         if 2 * self.passed_over.len() > self.policy.len() {
-            let is_left = |pending: &Pending| pending.request.sequence != sequence;
-            self.policy = self.policy_of(is_left);
+            self.policy = self.policy_of(|pending| pending.request.sequence != sequence);
             self.passed_over.clear();
         }
     }
@@ -523,8 +522,9 @@ impl PredictiveScheduler {
 
     /// Picks by the policy among what clients want that are not ahead.
     fn pick_of_those_behind(&mut self, limit: &Limit, moment: &Moment<'_>) -> Option<Waiting> {
-        let may_go = |client| self.fair_queue.may_go(client, limit);
-        let is_behind = |pending: &Pending| pending.client.is_none_or(may_go);
+        let is_behind = |pending: &Pending| {
+            pending.client.is_none_or(|client| self.fair_queue.may_go(client, limit))
+        };
         let picked = self.policy_of(is_behind).pick(moment)?;
         self.pass_over(picked.sequence);
         Some(picked)

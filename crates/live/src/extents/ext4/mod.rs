@@ -152,16 +152,18 @@ enum Copies {
 
 impl Copies {
     fn has(&self, group: u64) -> bool {
-        let is_power = |base: u64| {
-            let mut power = base;
-            while power < group {
-                power *= base;
-            }
-            power == group
-        };
         match self {
             Self::All => true,
-            Self::Sparse => group <= 1 || [3, 5, 7].into_iter().any(is_power),
+            Self::Sparse => {
+                group <= 1
+                    || [3, 5, 7].into_iter().any(|base| {
+                        let mut power = base;
+                        while power < group {
+                            power *= base;
+                        }
+                        power == group
+                    })
+            }
             Self::Two(groups) => group == 0 || groups.contains(&group),
         }
     }
@@ -172,10 +174,10 @@ impl Layout {
     fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
         let superblock = Fields(head.get(SUPERBLOCK as usize..).unwrap_or_default());
         if superblock.u16(0x38) != 0xef53 || superblock.0.len() < 1024 {
-            let is_there = |&&(at, name, _): &&(usize, &[u8], &str)| {
-                head.get(at..).is_some_and(|rest| rest.starts_with(name))
-            };
-            let found = OTHERS.iter().find(is_there).map_or("something unknown", |other| other.2);
+            let found = OTHERS
+                .iter()
+                .find(|&&(at, name, _)| head.get(at..).is_some_and(|rest| rest.starts_with(name)))
+                .map_or("something unknown", |other| other.2);
             return Err(FileSystemError::Other { found });
         }
         let (compat, incompat) = (superblock.u32(0x5c), superblock.u32(0x60));

@@ -410,8 +410,10 @@ impl<T> Shared<T> {
 
     /// Ends the connection. The first reason given stays.
     fn lose(&self, why: &dyn Display) -> Lost {
-        let lost = || Lost { uri: Arc::clone(&self.uri), why: why.to_string().into() };
-        let lost = lock(&self.flight).lost.get_or_insert_with(lost).clone();
+        let lost = lock(&self.flight)
+            .lost
+            .get_or_insert_with(|| Lost { uri: Arc::clone(&self.uri), why: why.to_string().into() })
+            .clone();
         self.stream.shutdown(Shutdown::Both);
         lost
     }

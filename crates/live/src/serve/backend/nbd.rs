@@ -15,9 +15,7 @@ use super::{
     Abilities, Back, Backend, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind,
     DeviceOp, kind_of,
 };
-use crate::nbd::{
-    Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
-};
+use crate::nbd::{Answer, Client, ClientLimits, ConnectError, Refusal, Refused, RequestError};
 
 /// Reason why an export is no device.
 #[derive(Debug, Error)]
@@ -140,8 +138,9 @@ impl NbdBackend {
                 answers(BackendCompletion { id, at, result });
             }
         };
-        let lost = move |why: &Lost| lost(failed(&why.clone().into()));
-        let client = Client::connect_watched(uri, limits, answered, lost)?;
+        let client = Client::connect_watched(uri, limits, answered, move |why| {
+            lost(failed(&why.clone().into()))
+        })?;
         let export = Arc::new(OpenExport { client, back });
         let (later, commands) = mpsc::channel::<DeviceCommand>();
         let waiting = Arc::new(AtomicUsize::new(0));

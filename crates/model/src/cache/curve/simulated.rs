@@ -33,13 +33,15 @@ impl SimulatedCurve {
 
     /// Like [`Self::new`], with caches that `make` makes.
     pub fn with(capacities: &[u32], sample: SpatialSample, make: impl Fn(u32) -> KeyCache) -> Self {
-        let cache = |&capacity: &u32| {
-            let sampled = (f64::from(capacity) * sample.share()).round() as u32;
-            // A cache that stores something has a place in the sample too.
-            let sampled = sampled.max(u32::from(capacity > 0));
-            SimulatedCache { capacity, cache: make(sampled), misses: 0 }
-        };
-        let caches = capacities.iter().map(cache).collect();
+        let caches = capacities
+            .iter()
+            .map(|&capacity| {
+                let sampled = (f64::from(capacity) * sample.share()).round() as u32;
+                // A cache that stores something has a place in the sample too.
+                let sampled = sampled.max(u32::from(capacity > 0));
+                SimulatedCache { capacity, cache: make(sampled), misses: 0 }
+            })
+            .collect();
         Self { sample, caches, waiting: Vec::with_capacity(BATCH), uses: 0 }
     }
 

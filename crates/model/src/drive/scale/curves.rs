@@ -103,8 +103,8 @@ fn sample(
     cylinders: u32,
 ) -> Result<Vec<(u32, f64)>, BuildDriveError> {
     let time_at = evaluator(curve, cylinders, "seek")?;
-    let next = |d: &u32| Some(d + (d / 10).max(1));
-    let below = std::iter::successors(Some(1), next).take_while(|d| *d < break_cylinders);
+    let below = std::iter::successors(Some(1), |d| Some(d + (d / 10).max(1)))
+        .take_while(|d| *d < break_cylinders);
     let distances = below.chain([break_cylinders, cylinders - 1]);
     Ok(distances.map(|d| (d, time_at(d))).collect())
 }

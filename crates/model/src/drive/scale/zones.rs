@@ -23,8 +23,12 @@ fn keep_outer(spec: &DriveSpec, used_share: f64) -> DriveSpec {
         return spec.clone();
     }
     let per_cylinder = |zone: &ZoneSpec| zone.blocks_per_cylinder(spec.surfaces) as f64;
-    let blocks = |zone: &ZoneSpec| f64::from(zone.cylinders()) * per_cylinder(zone);
-    let mut left = used_share * spec.zones.iter().map(blocks).sum::<f64>();
+    let mut left = used_share
+        * spec
+            .zones
+            .iter()
+            .map(|zone| f64::from(zone.cylinders()) * per_cylinder(zone))
+            .sum::<f64>();
     let mut kept = DriveSpec { zones: Vec::new(), ..spec.clone() };
     for zone in &spec.zones {
         let wanted = (left / per_cylinder(zone)).round() as u64;

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freewheel_study::plan::{
-    PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, relative,
-};
+use freewheel_study::plan::{PlacePlan, PlaceSource, PlacedFile, PlannedMove, relative};
 use freewheel_units::Bytes;
 
 use super::words::size;
@@ -176,9 +174,10 @@ fn left_out(plan: &PlacePlan) -> String {
         };
         *reasons.entry(reason).or_default() += 1;
     }
-    let line =
-        |(reason, count)| format!("# New files that are not copied: {count}, as {reason}.\n");
-    let lines: String = reasons.into_iter().map(line).collect();
+    let lines: String = reasons
+        .into_iter()
+        .map(|(reason, count)| format!("# New files that are not copied: {count}, as {reason}.\n"))
+        .collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
@@ -249,11 +248,14 @@ struct Rooms<'p> {
 
 impl<'p> Rooms<'p> {
     fn new(plan: &'p PlacePlan) -> Self {
-        let left = |disk: &PlannedDisk| {
-            let size = disk.size.get() as f64;
-            size - plan.options.free_share * size - disk.used.get() as f64
-        };
-        let left = plan.disks.iter().map(left).collect();
+        let left = plan
+            .disks
+            .iter()
+            .map(|disk| {
+                let size = disk.size.get() as f64;
+                size - plan.options.free_share * size - disk.used.get() as f64
+            })
+            .collect();
         Self { plan, left, is_gone: vec![false; plan.moves.len()] }
     }
 

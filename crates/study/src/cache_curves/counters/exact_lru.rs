@@ -57,21 +57,24 @@ impl Counter for ExactLru {
     }
 
     fn miss_ratios(&mut self) -> Vec<MissRatio> {
-        let since = |(&capacity, before): (&u32, &Misses)| {
-            let now = self.misses(capacity);
-            MissRatio {
-                size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
-                requests: Some(ratio(
-                    (now.missed_requests - before.missed_requests) as f64,
-                    (now.requests - before.requests) as f64,
-                )),
-                bytes: ratio(
-                    (now.missed_blocks - before.missed_blocks) as f64,
-                    (now.blocks - before.blocks) as f64,
-                ),
-                standard_error: None,
-            }
-        };
-        self.capacities.iter().zip(&self.warm_up).map(since).collect()
+        self.capacities
+            .iter()
+            .zip(&self.warm_up)
+            .map(|(&capacity, before)| {
+                let now = self.misses(capacity);
+                MissRatio {
+                    size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
+                    requests: Some(ratio(
+                        (now.missed_requests - before.missed_requests) as f64,
+                        (now.requests - before.requests) as f64,
+                    )),
+                    bytes: ratio(
+                        (now.missed_blocks - before.missed_blocks) as f64,
+                        (now.blocks - before.blocks) as f64,
+                    ),
+                    standard_error: None,
+                }
+            })
+            .collect()
     }
 }

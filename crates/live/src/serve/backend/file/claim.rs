@@ -180,7 +180,6 @@ pub(super) fn other_users(
     claim: Claim,
     is_device: bool,
 ) -> Result<(Vec<String>, Option<File>), OpenError> {
-    let system = |source| OpenError::System { path: path.into(), source };
     if !is_device {
         let behind = loops::loop_of(file);
         let by: Vec<String> =
@@ -190,7 +189,8 @@ pub(super) fn other_users(
             false => Ok((by, None)),
         };
     }
-    let number = file.metadata().map_err(system)?.rdev();
+    let number =
+        file.metadata().map_err(|source| OpenError::System { path: path.into(), source })?.rdev();
     // Who claims it exclusively would have been refused.
     let others = match claim {
         Claim::Exclusive => Vec::new(),

@@ -65,14 +65,16 @@ fn number_of(path: &Path) -> Option<String> {
 
 /// The mounts of a list as in /proc/self/mountinfo (proc(5)) whose number or source is one of ours.
 fn mounted(mounts: &str, is_ours: impl Fn(&str, &str) -> bool) -> Vec<String> {
-    let of_line = |line: &str| {
-        let (before, after) = line.split_once(" - ")?;
-        let (mut fields, mut of_source) = (before.split(' '), after.split(' '));
-        let (number, place) = (fields.nth(2)?, fields.nth(1)?);
-        let (kind, source) = (of_source.next()?, of_source.next()?);
-        is_ours(number, source).then(|| format!("mounted at {} ({kind})", unescaped(place)))
-    };
-    mounts.lines().filter_map(of_line).collect()
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let (before, after) = line.split_once(" - ")?;
+            let (mut fields, mut of_source) = (before.split(' '), after.split(' '));
+            let (number, place) = (fields.nth(2)?, fields.nth(1)?);
+            let (kind, source) = (of_source.next()?, of_source.next()?);
+            is_ours(number, source).then(|| format!("mounted at {} ({kind})", unescaped(place)))
+        })
+        .collect()
 }
 
 /// A path in which spaces, tabs, line ends and backslashes stand as octal numbers.
