@@ -62,8 +62,11 @@ fn zipf() -> Vec<u64> {
         })
         .collect();
     let prng = &mut Prng::new(1, "zipf");
-    let key = |at: f64| sums.partition_point(|&sum| sum <= at) as u64;
-    (0..USES).map(|_| key(prng.unit() * sum)).collect()
+    (0..USES).map(|_| key(prng.unit() * sum, &sums)).collect()
+}
+
+fn key(at: f64, sums: &[f64]) -> u64 {
+    sums.partition_point(|&sum| sum <= at) as u64
 }
 
 fn measure(misses: impl Fn() -> u64) -> Measured {

@@ -52,10 +52,6 @@ impl Peer {
         match (path("DISKSIM"), path("DISKSIM_DRIVE")) {
             (None, _) => None,
             (Some(program), Some(drive)) => {
-                let absolute = |path: PathBuf| {
-                    path.canonicalize()
-                        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-                };
                 Some(Self { program: absolute(program), drive: absolute(drive) })
             }
             (Some(program), None) => panic!(
@@ -87,6 +83,10 @@ impl Peer {
             Err(error) => panic!("{}: {error}", self.program.display()),
         }
     }
+}
+
+fn absolute(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 impl Peer {

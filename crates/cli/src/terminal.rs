@@ -18,8 +18,11 @@ const NO_BREAK_SPACE: &str = "\u{a0}";
 
 /// True if this stream is a terminal that shows colours to somebody who wants them.
 pub fn has_colours(stream: &impl IsTerminal) -> bool {
-    let is_dumb = || env::var_os("TERM").is_some_and(|name| name == "dumb");
     stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) && !is_dumb()
+}
+
+fn is_dumb() -> bool {
+    env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// Sentences as stdout shows them best: on a terminal within its width, elsewhere as they are.

@@ -171,11 +171,14 @@ pub(crate) fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str, ImportErr
 
 pub(crate) fn number(value: &Value, key: &str) -> Result<Decimal, ImportError> {
     let shown = value.shown();
-    let error = || wrong(&value.at, format!("`{key}` takes a number, not `{shown}`"));
     match &value.kind {
-        Kind::Text(text) => Decimal::parse(text).ok_or_else(error),
-        _ => Err(error()),
+        Kind::Text(text) => Decimal::parse(text).ok_or_else(|| error(value, key, &shown)),
+        _ => Err(error(value, key, &shown)),
     }
+}
+
+fn error(value: &Value, key: &str, shown: &str) -> ImportError {
+    wrong(&value.at, format!("`{key}` takes a number, not `{shown}`"))
 }
 
 pub(crate) fn whole<T: TryFrom<u128> + PartialOrd + Display>(

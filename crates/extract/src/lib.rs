@@ -435,10 +435,8 @@ fn extract_blocks(
     let buffer = buffer::measure(&mut host)?;
     host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
     let mut clock = Clock::find(&mut host)?;
-    let write_late_ns = match options.writes {
-        true => writes::reach_the_media(&mut host, &mut clock)?,
-        false => 0.0,
-    };
+    let write_late_ns =
+        if options.writes { writes::reach_the_media(&mut host, &mut clock)? } else { 0.0 };
     let (zones, layout) = tracks(&mut host, &mut clock, options.surfaces)?;
     host.begin("bus", 1);
     let bus = bus::measure(&mut host, &mut clock, &zones, buffer)?;
@@ -453,10 +451,8 @@ fn extract_blocks(
         }
     };
     let times = movements_of(&mut timer, ways, "seeks")?;
-    let writes = match options.writes {
-        true => Some(writes::measure(&mut timer, &times, ways)?),
-        false => None,
-    };
+    let writes =
+        if options.writes { Some(writes::measure(&mut timer, &times, ways)?) } else { None };
     clock.settle(&mut host)?;
     let mut found = Found {
         sector,

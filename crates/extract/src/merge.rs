@@ -164,7 +164,6 @@ fn rows(samples: &[TrackMap], layouts: &[SurfaceLayout]) -> Vec<MergedValue> {
     let zones = layouts.iter().map(|layout| layout.zones.len()).max().unwrap_or(0);
     for zone in 0..zones {
         let of = move |layout: &SurfaceLayout| layout.zones.get(zone).cloned();
-        let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
         let number = zone + 1;
         rows.push(row(&format!("zone {number}: cylinders"), layouts, |layout| {
             text(of(layout).map(|zone| zone.cylinders.to_string()))
@@ -189,6 +188,10 @@ fn rows(samples: &[TrackMap], layouts: &[SurfaceLayout]) -> Vec<MergedValue> {
         }
     }
     rows
+}
+
+fn text(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".into())
 }
 
 fn row<T>(name: &str, samples: &[T], value: impl Fn(&T) -> String) -> MergedValue {

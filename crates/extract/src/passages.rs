@@ -49,15 +49,18 @@ pub(super) fn slope(sessions: &[&[Passage]]) -> Option<f64> {
         // From the first, so that large numbers do not take the nanoseconds away.
         let Some(first) = passages.first() else { continue };
         let count = passages.len() as f64;
-        let since = |passage: &Passage| passage.at_ns - first.at_ns;
         let turns = passages.iter().map(|passage| passage.turns).sum::<f64>() / count;
-        let time = passages.iter().map(since).sum::<f64>() / count;
+        let time = passages.iter().map(|passage| since(passage, first)).sum::<f64>() / count;
         for passage in *passages {
-            above += (passage.turns - turns) * (since(passage) - time);
+            above += (passage.turns - turns) * (since(passage, first) - time);
             below += (passage.turns - turns).powi(2);
         }
     }
     (below > 0.0).then(|| above / below)
+}
+
+fn since(passage: &Passage, first: &Passage) -> f64 {
+    passage.at_ns - first.at_ns
 }
 
 /// Time a turn at the last of these passages: from the last ones that lie within `off_ns` of a line,

@@ -192,9 +192,10 @@ impl Surveyor<'_, '_> {
                 if last == first || self.fits_block(zone, end)? {
                     break;
                 }
-                let bad = match self.fits(zone, first)? {
-                    true => self.first_misfit(zone, first, last)?,
-                    false => first,
+                let bad = if self.fits(zone, first)? {
+                    self.first_misfit(zone, first, last)?
+                } else {
+                    first
                 };
                 if self.end_behind(zone, bad)?.is_some() {
                     break;
@@ -266,25 +267,32 @@ impl Surveyor<'_, '_> {
         count: u64,
     ) -> Result<(), ExtractError> {
         let Some(runs) = zone.runs.clone() else { return Ok(()) };
-        let comes = |run: u64| like.contains(&((run % runs.steps.len() as u64) as usize));
-        if !(0..count.saturating_sub(1)).any(comes) {
+        if !(0..count.saturating_sub(1)).any(|run| comes(run, like, &runs)) {
             return Ok(());
         }
         let pairs = self.pairs(zone, 1.0).min(STEP_PAIRS_MAX);
         let off = self.mean_turned(zone, pairs, |host| {
             loop {
                 let run = host.below(count - 1);
-                if comes(run) {
+                if comes(run, like, &runs) {
                     break [run * runs.tracks + runs.tracks - 1, (run + 1) * runs.tracks];
                 }
             }
         })?;
         let Some(off) = off else { return Ok(()) };
         let to_last = zone.track_start(runs.tracks - 1) - zone.track_start(0);
-        let skew = |step: &f64| step - to_last + off;
-        let mean: f64 =
-            like.iter().map(|&at| signed(skew(&runs.steps[at]) - skew(&runs.steps[like[0]]))).sum();
-        let skew = zone.whole_sectors(skew(&runs.steps[like[0]]) + mean / like.len() as f64, 1.0);
+        let mean: f64 = like
+            .iter()
+            .map(|&at| {
+                signed(
+                    skew(&runs.steps[at], to_last, off) - skew(&runs.steps[like[0]], to_last, off),
+                )
+            })
+            .sum();
+        let skew = zone.whole_sectors(
+            skew(&runs.steps[like[0]], to_last, off) + mean / like.len() as f64,
+            1.0,
+        );
         let mut steps = runs.steps.clone();
         like.iter().for_each(|&at| steps[at] = fold(skew + to_last));
         zone.runs = Some(Runs { steps, ..runs });
@@ -376,4 +384,12 @@ impl Surveyor<'_, '_> {
             })
             .collect()
     }
+}
+
+fn comes(run: u64, like: &[usize], runs: &Runs) -> bool {
+    like.contains(&((run % runs.steps.len() as u64) as usize))
+}
+
+fn skew(step: &f64, to_last: f64, off: f64) -> f64 {
+    step - to_last + off
 }

@@ -104,11 +104,8 @@ impl SurfaceLayout {
         let pieces = pieces(stretches, width)?;
         let counts = 2..=HEADS_MAX.min(pieces.len() as u64) as usize;
         let candidates = counts.flat_map(|surfaces| [false, true].map(|turn| (surfaces, turn)));
-        let zones = |&(surfaces, turn): &(usize, bool)| {
-            let starts = zone_starts(&pieces, surfaces, turn, width)?;
-            Some((starts.len() * surfaces, surfaces, turn))
-        };
-        let (values, surfaces, surfaces_turn) = candidates.filter_map(|one| zones(&one)).min()?;
+        let (values, surfaces, surfaces_turn) =
+            candidates.filter_map(|one| zones(&one, &pieces, width)).min()?;
         if values >= pieces.len() {
             // No densities come again.
             return None;
@@ -199,10 +196,12 @@ impl SurfaceLayout {
             let (band, order) = (index / self.surfaces, index % self.surfaces);
             let (begin, width) = (first + band as u64 * self.width, self.width_of(zone, band));
             let is_back = cylinders_turn && order % 2 == 1;
-            let cylinder = |track: u64| begin + if is_back { width - 1 - track } else { track };
             let per_track = zone.pieces[index].per_track;
             all.extend(self.holes(zone, index).into_iter().map(|hole| {
-                let ends = [cylinder(hole.first_track), cylinder(hole.last_track)];
+                let ends = [
+                    cylinder(hole.first_track, begin, is_back, width),
+                    cylinder(hole.last_track, begin, is_back, width),
+                ];
                 let is_to_end = hole.sector + hole.blocks == per_track;
                 Hole {
                     surface: self.surface_at(band, order) as u32,
@@ -215,6 +214,19 @@ impl SurfaceLayout {
         }
         all
     }
+}
+
+fn zones(
+    &(surfaces, turn): &(usize, bool),
+    pieces: &[Piece],
+    width: u64,
+) -> Option<(usize, usize, bool)> {
+    let starts = zone_starts(pieces, surfaces, turn, width)?;
+    Some((starts.len() * surfaces, surfaces, turn))
+}
+
+fn cylinder(track: u64, begin: u64, is_back: bool, width: u64) -> u64 {
+    begin + if is_back { width - 1 - track } else { track }
 }
 
 /// The number of tracks that most stretches of several have, by their tracks.
@@ -378,12 +390,13 @@ fn zone(pieces: &[Piece], surfaces: usize, width: u64) -> SurfaceZone {
 /// Mean of the skews within pieces, by their tracks.
 fn mean_skew(pieces: &[Piece]) -> f64 {
     let first = pieces[0].skew;
-    let weight = |piece: &Piece| {
-        piece.parts.iter().map(|part| part.tracks).max().unwrap_or(1).saturating_sub(1) as f64
-    };
     let sum: f64 = pieces.iter().map(|piece| weight(piece) * signed(piece.skew - first)).sum();
     let weights: f64 = pieces.iter().map(weight).sum();
     fold(first + sum / weights.max(1.0))
+}
+
+fn weight(piece: &Piece) -> f64 {
+    piece.parts.iter().map(|part| part.tracks).max().unwrap_or(1).saturating_sub(1) as f64
 }
 
 /// Angles from the start of a piece to that of the next.
@@ -397,12 +410,14 @@ impl Steps {
     /// Steps that place the pieces best. Each is known to a part of a turn from neighbours, and all the
     /// better from pieces further on.
     fn fit(pieces: &[Piece], surfaces: usize) -> Self {
-        let step = |at: usize| fold(pieces[at + 1].start - pieces[at].start);
-        let ends_band = |at: usize| at % surfaces == surfaces - 1;
-        let kind = |wanted: bool| (0..pieces.len() - 1).find(|&at| ends_band(at) == wanted);
-        let in_band = kind(false).map_or(0.0, step);
-        let mut found =
-            Self { start: pieces[0].start, in_band, to_next: kind(true).map_or(in_band, step) };
+        let kind =
+            |wanted: bool| (0..pieces.len() - 1).find(|&at| ends_band(at, surfaces) == wanted);
+        let in_band = kind(false).map_or(0.0, |at| step(at, pieces));
+        let mut found = Self {
+            start: pieces[0].start,
+            in_band,
+            to_next: kind(true).map_or(in_band, |at| step(at, pieces)),
+        };
         let mut known = 2;
         loop {
             let count = known.min(pieces.len());
@@ -448,30 +463,29 @@ impl Steps {
     }
 }
 
+fn step(at: usize, pieces: &[Piece]) -> f64 {
+    fold(pieces[at + 1].start - pieces[at].start)
+}
+
+fn ends_band(at: usize, surfaces: usize) -> bool {
+    at % surfaces == surfaces - 1
+}
+
 /// Weight of a step that was not seen.
 const UNKNOWN: f64 = 1e-9;
 
 fn determinant([a, b, c]: &[[f64; 3]; 3]) -> f64 {
-    let two = |x: usize, y: usize| b[x] * c[y] - b[y] * c[x];
-    a[0] * two(1, 2) - a[1] * two(0, 2) + a[2] * two(0, 1)
+    a[0] * two(1, 2, b, c) - a[1] * two(0, 2, b, c) + a[2] * two(0, 1, b, c)
+}
+
+fn two(x: usize, y: usize, b: &[f64; 3], c: &[f64; 3]) -> f64 {
+    b[x] * c[y] - b[y] * c[x]
 }
 
 /// Stretches without data of a piece of so many tracks; tracks of the same are one.
 fn holes(piece: &Piece, width: u64) -> Vec<PieceHole> {
     let mut holes: Vec<PieceHole> = Vec::new();
     let per_track = piece.per_track;
-    let whole = |first_track: u64, end: u64| PieceHole {
-        first_track,
-        last_track: end - 1,
-        sector: 0,
-        blocks: per_track,
-    };
-    let part = |track: u64, sector: u64, end: u64| PieceHole {
-        first_track: track,
-        last_track: track,
-        sector,
-        blocks: end - sector,
-    };
     // First place without a known block.
     let (mut track, mut sector) = (0, 0);
     let all = piece.parts.iter().map(|part| (part.track, part.sector, Some(part)));
@@ -485,7 +499,7 @@ fn holes(piece: &Piece, width: u64) -> Vec<PieceHole> {
                 track += 1;
             }
             if to > track {
-                holes.push(whole(track, to));
+                holes.push(whole(track, to, per_track));
             }
             if at > 0 {
                 holes.push(part(to, 0, at));
@@ -497,6 +511,14 @@ fn holes(piece: &Piece, width: u64) -> Vec<PieceHole> {
         (track, sector) = if end == per_track { (last + 1, 0) } else { (last, end) };
     }
     joined(holes)
+}
+
+fn whole(first_track: u64, end: u64, per_track: u64) -> PieceHole {
+    PieceHole { first_track, last_track: end - 1, sector: 0, blocks: per_track }
+}
+
+fn part(track: u64, sector: u64, end: u64) -> PieceHole {
+    PieceHole { first_track: track, last_track: track, sector, blocks: end - sector }
 }
 
 /// Parts of a piece of so many tracks between holes: the inverse of [`holes`]. Stretches are numbered.

@@ -52,25 +52,26 @@ pub(super) fn verify(
             continue;
         }
         let width_ns = clock.period_ns() / zone.per_track as f64;
-        let within_ns = |clock: &Clock, reads: usize| {
-            let varies_ns = STANDARD_ERRORS * clock.jitter_ns() / (reads as f64).sqrt();
-            SECTORS * width_ns + varies_ns + clock.phase_error_ns()
-        };
         let due = passes(file, block) + answered_after;
         let Some(off_ns) = off_ns(host, clock, block, due, 1)? else { continue };
         verified.count += 1;
-        verified.within_ns = verified.within_ns.max(within_ns(clock, 1));
-        if off_ns.abs() <= within_ns(clock, 1) {
+        verified.within_ns = verified.within_ns.max(within_ns(clock, 1, width_ns));
+        if off_ns.abs() <= within_ns(clock, 1, width_ns) {
             continue;
         }
         // It might have been held up.
         let Some(off_ns) = self::off_ns(host, clock, block, due, AGAIN)? else { continue };
-        if off_ns.abs() > within_ns(clock, AGAIN) {
+        if off_ns.abs() > within_ns(clock, AGAIN, width_ns) {
             let off_ns = off_ns.round() as i64;
             verified.misplaced.push(ExtractedMisplaced { block, off_ns });
         }
     }
     Ok(verified)
+}
+
+fn within_ns(clock: &Clock, reads: usize, width_ns: f64) -> f64 {
+    let varies_ns = STANDARD_ERRORS * clock.jitter_ns() / (reads as f64).sqrt();
+    SECTORS * width_ns + varies_ns + clock.phase_error_ns()
 }
 
 fn sample(host: &mut Host<'_>, zones: &[ZoneMap]) -> Vec<u64> {

@@ -432,12 +432,15 @@ impl Scheduler {
     /// True if the index is to be made anew: when weights or sizes are others, or more than half of the
     /// cylinders have changed.
     pub(super) fn needs_rebuild(&mut self) -> bool {
-        let is_much = |touched: &[u32]| touched.len() as u64 * 2 > self.tracks.cylinders().into();
-        if !self.is_stale && is_much(&self.touched) {
+        if !self.is_stale && self.is_much(&self.touched) {
             self.touched.sort_unstable();
             self.touched.dedup();
         }
-        self.is_stale || is_much(&self.touched)
+        self.is_stale || self.is_much(&self.touched)
+    }
+
+    fn is_much(&self, touched: &[u32]) -> bool {
+        touched.len() as u64 * 2 > self.tracks.cylinders().into()
     }
 
     /// Calls `act` for the gap of the search under way; None without one.

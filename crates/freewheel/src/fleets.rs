@@ -117,7 +117,6 @@ fn write_reports(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(), TableError> {
     let found = report.worth_a_look(most);
-    let wrong = |error: io::Error| TableError::of(folder, &error);
     for (done, &at) in found.iter().enumerate() {
         let goes_on = || progress(done as u64, found.len() as u64);
         goes_on();
@@ -135,11 +134,15 @@ fn write_reports(
             .collect();
         // Other letters of two names may be all that tells them apart.
         let path = format!("drives/{:04}-{name}.html", number + 1);
-        fs::create_dir_all(folder.join("drives")).map_err(wrong)?;
-        keep(&folder.join(&path), &page.html()).map_err(wrong)?;
+        fs::create_dir_all(folder.join("drives")).map_err(|error| wrong(error, folder))?;
+        keep(&folder.join(&path), &page.html()).map_err(|error| wrong(error, folder))?;
         report.reports.insert(at, path);
     }
     Ok(())
+}
+
+fn wrong(error: io::Error, folder: &Path) -> TableError {
+    TableError::of(folder, &error)
 }
 
 /// Writes a file, which appears when it is whole.

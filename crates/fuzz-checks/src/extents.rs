@@ -29,8 +29,8 @@ pub fn check_file_system(bytes: &[u8]) {
         check_extents(extents);
         let mut parts = Parts::default();
         for range in extents.ranges() {
-            let byte = |at: u64| (at as usize).checked_sub(SUPERBLOCK).and_then(|at| bytes.get(at));
-            let data = (range.offset_bytes..range.end()).map(|at| byte(at).copied().unwrap_or(0));
+            let data =
+                (range.offset_bytes..range.end()).map(|at| byte(at, bytes).copied().unwrap_or(0));
             parts.insert(range.offset_bytes, data.collect());
         }
         Ok(parts)
@@ -39,6 +39,10 @@ pub fn check_file_system(bytes: &[u8]) {
         check_extents(&found.extents);
         check_extents(&found.metadata);
     }
+}
+
+fn byte(at: u64, bytes: &[u8]) -> Option<&u8> {
+    (at as usize).checked_sub(SUPERBLOCK).and_then(|at| bytes.get(at))
 }
 
 fn check_extents(extents: &Extents) {

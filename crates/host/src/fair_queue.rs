@@ -294,9 +294,10 @@ mod tests {
         (0..3000).for_each(|_| [long, short].iter().for_each(|&client| turns.arrived(client)));
         for _ in 0..2000 {
             let may_go = turns.limit().is_none_or(|limit| turns.may_go(long, &limit));
-            match may_go {
-                true => (turns.picked(long, Blocks::new(3 * TRACK)), of_long += 1),
-                false => (turns.picked(short, ONE), of_short += 1),
+            if may_go {
+                (turns.picked(long, Blocks::new(3 * TRACK)), of_long += 1)
+            } else {
+                (turns.picked(short, ONE), of_short += 1)
             };
         }
         let ratio = f64::from(of_short) / f64::from(of_long);

@@ -90,7 +90,6 @@ pub fn reproduce(
 /// A row a number.
 fn frame(done: &Done) -> Result<Frame, Fault> {
     let rows = done.rows();
-    let end = |range: Option<[f64; 2]>, at: usize| range.map(|ends| ends[at]);
     Columns::default()
         .texts("id", rows.clone().map(|row| row.id))
         .texts("quantity", rows.clone().map(|row| row.quantity.as_str()))
@@ -104,6 +103,10 @@ fn frame(done: &Done) -> Result<Frame, Fault> {
         .texts("verdict", rows.clone().map(|row| row.verdict.title()))
         .flags("passes", rows.map(|row| row.verdict.passes()))
         .frame()
+}
+
+fn end(range: Option<[f64; 2]>, at: usize) -> Option<f64> {
+    range.map(|ends| ends[at])
 }
 
 #[pymethods]

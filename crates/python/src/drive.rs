@@ -39,9 +39,10 @@ pub fn reference(drive: &Bound<'_, PyAny>) -> PyResult<String> {
 pub fn references(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let is_several = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
-    match is_several {
-        true => given.try_iter()?.map(|drive| reference(&drive?)).collect(),
-        false => reference(given).map(|one| vec![one]),
+    if is_several {
+        given.try_iter()?.map(|drive| reference(&drive?)).collect()
+    } else {
+        reference(given).map(|one| vec![one])
     }
 }
 

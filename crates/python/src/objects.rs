@@ -72,7 +72,6 @@ fn frame(report: &caches::ObjectReport) -> Result<Frame, Fault> {
     let rows: Vec<_> =
         curves.curves.iter().flat_map(|of| of.points.iter().map(move |at| (of, at))).collect();
     let policies: Vec<String> = rows.iter().map(|(of, _)| of.policy.to_string()).collect();
-    let share = |part: u64, whole: u64| Some(part as f64 / whole.max(1) as f64);
     Columns::default()
         .texts("policy", policies.iter().map(String::as_str))
         .texts("title", rows.iter().map(|(of, _)| &*of.title))
@@ -85,6 +84,10 @@ fn frame(report: &caches::ObjectReport) -> Result<Frame, Fault> {
             rows.iter().map(|(_, at)| share(at.missed_bytes, curves.used_bytes)),
         )
         .frame()
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    Some(part as f64 / whole.max(1) as f64)
 }
 
 #[pymethods]

@@ -235,9 +235,10 @@ impl InPython {
                 Err(_) => return wrong(format!("policy: pick() gave {}", picked.repr()?)),
             },
         };
-        match self.waiting.contains_key(&sequence) {
-            true => Ok(sequence),
-            false => wrong(format!("policy: pick() gave request {sequence}, which does not wait")),
+        if self.waiting.contains_key(&sequence) {
+            Ok(sequence)
+        } else {
+            wrong(format!("policy: pick() gave request {sequence}, which does not wait"))
         }
     }
 }

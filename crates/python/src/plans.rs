@@ -121,13 +121,11 @@ pub fn plan_stripe(
 
 /// Err for a factor that is too small to mean anything.
 fn check(name: &str, factor: f64, least: f64) -> PyResult<()> {
-    match factor.is_finite() && factor >= least && factor > 0.0 {
-        true => Ok(()),
-        false => {
-            let says =
-                format!("{name}={factor}: a factor above 0 and of at least {least} is wanted");
-            Err(argument(says, "write a number, as 1.5").raise_here())
-        }
+    if factor.is_finite() && factor >= least && factor > 0.0 {
+        Ok(())
+    } else {
+        let says = format!("{name}={factor}: a factor above 0 and of at least {least} is wanted");
+        Err(argument(says, "write a number, as 1.5").raise_here())
     }
 }
 

@@ -63,16 +63,13 @@ impl Ran {
         let experiment = Experiment::new(config).map_err(Fault::experiment)?;
         let experiment = own.put_into(experiment, watch)?;
         let mut progress = |done, total| watch.report(done, total);
-        let (mut result, rows) = match completions {
-            true => {
-                let (result, rows) =
-                    run_collected(&experiment, &mut progress).map_err(Fault::experiment)?;
-                (result, Some(rows))
-            }
-            false => {
-                let result = run_watched(&experiment, None, None, &mut progress);
-                (result.map_err(Fault::experiment)?, None)
-            }
+        let (mut result, rows) = if completions {
+            let (result, rows) =
+                run_collected(&experiment, &mut progress).map_err(Fault::experiment)?;
+            (result, Some(rows))
+        } else {
+            let result = run_watched(&experiment, None, None, &mut progress);
+            (result.map_err(Fault::experiment)?, None)
         };
         let references = experiment.run_references(&mut progress);
         result.write_back_references = references.map_err(Fault::experiment)?;

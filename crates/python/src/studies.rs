@@ -109,12 +109,11 @@ pub fn study(
 /// Err for a depth that no storage system has.
 pub fn check_cache_depth(depth: u32) -> PyResult<()> {
     let most = freewheel::caches::CACHE_DEPTH;
-    match (1..=most).contains(&depth) {
-        true => Ok(()),
-        false => {
-            let says = format!("cache_depth={depth}: 1 to {most} are allowed");
-            Err(argument(says, "write a number of these").raise_here())
-        }
+    if (1..=most).contains(&depth) {
+        Ok(())
+    } else {
+        let says = format!("cache_depth={depth}: 1 to {most} are allowed");
+        Err(argument(says, "write a number of these").raise_here())
     }
 }
 

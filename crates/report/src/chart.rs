@@ -146,16 +146,19 @@ struct Names<'a> {
 }
 
 fn lines_labelled(lines: &[Line], axes: &Axes, names: &Names<'_>) -> Markup {
-    // What is nowhere drawn is not named either.
-    let is_drawn = |line: &Line| line.points.iter().any(|point| is_usable(axes, point));
     let drawn: Vec<(usize, &Line)> =
-        lines.iter().enumerate().filter(|(_, line)| is_drawn(line)).collect();
+        lines.iter().enumerate().filter(|(_, line)| is_drawn(line, axes)).collect();
     if drawn.is_empty() {
         return html! {};
     }
     let keys: Vec<Key<'_>> =
         drawn.iter().map(|(number, line)| legend::line(&line.name, *number)).collect();
     for_every_place(&keys, |place| lines_in(place, &drawn, axes, names))
+}
+
+/// What is nowhere drawn is not named either.
+fn is_drawn(line: &Line, axes: &Axes) -> bool {
+    line.points.iter().any(|point| is_usable(axes, point))
 }
 
 /// True if an axis has a place for this.
@@ -165,10 +168,7 @@ fn is_usable(axes: &Axes, point: &(f64, f64)) -> bool {
 
 /// Lines with the numbers of their colours.
 fn lines_in(place: &Place, lines: &[(usize, &Line)], axes: &Axes, names: &Names<'_>) -> String {
-    let points = |line: &Line| -> Vec<(f64, f64)> {
-        line.points.iter().copied().filter(|point| is_usable(axes, point)).collect()
-    };
-    let all: Vec<(f64, f64)> = lines.iter().flat_map(|(_, line)| points(line)).collect();
+    let all: Vec<(f64, f64)> = lines.iter().flat_map(|(_, line)| points(line, axes)).collect();
     let (xs, ys): (Vec<f64>, Vec<f64>) = all.into_iter().unzip();
     let (Some(&low), Some(&high)) = (min_of(&xs), max_of(&xs)) else { return String::new() };
     let top = max_of(&ys).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE) * 1.05;
@@ -184,14 +184,18 @@ fn lines_in(place: &Place, lines: &[(usize, &Line)], axes: &Axes, names: &Names<
             let range = (low..high).log_scale().with_key_points(ticks);
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), place, axes, names)?;
-            draw_lines(&mut chart, lines, points)
+            draw_lines(&mut chart, lines, |line| points(line, axes))
         } else {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), place, axes, names)?;
-            draw_lines(&mut chart, lines, points)
+            draw_lines(&mut chart, lines, |line| points(line, axes))
         }
     })
+}
+
+fn points(line: &Line, axes: &Axes) -> Vec<(f64, f64)> {
+    line.points.iter().copied().filter(|point| is_usable(axes, point)).collect()
 }
 
 /// Places along an axis of powers of ten that have names: powers where they are several, else what
@@ -313,10 +317,6 @@ fn text(area: &Area<'_>, words: &str, at: (i32, i32), colour: RGBColor) -> Drawn
 
 /// A number on an axis: four digits, but for zeros at the end.
 fn short(value: f64) -> String {
-    let trimmed = |digits: &str| match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => digits.to_owned(),
-    };
     if value.abs() >= 10_000.0 {
         let text = format!("{value:.3e}");
         let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -325,6 +325,14 @@ fn short(value: f64) -> String {
     // Four digits that say something.
     let decimals = (3 - libm::log10(value.abs().max(0.1)).floor() as i32) as usize;
     trimmed(&format!("{value:.decimals$}"))
+}
+
+fn trimmed(digits: &str) -> String {
+    if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        digits.to_owned()
+    }
 }
 
 #[cfg(test)]

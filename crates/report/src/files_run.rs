@@ -62,27 +62,27 @@ const OUTLASTS: f64 = 1.02;
 const QUEUE_LONG: f64 = 100.0;
 
 fn classes(classes: &[ClassResult]) -> Rows {
-    let row = |class: &ClassResult| {
-        let Summary { count, mean_ns, p50_ns, p99_ns, .. } = class.response;
-        [
-            class.name.clone(),
-            grouped(class.files),
-            class.bytes.human_decimal(),
-            grouped(count),
-            ms(mean_ns),
-            ms(p50_ns as f64),
-            ms(p99_ns as f64),
-        ]
-    };
     let head = ["class", "files", "bytes", "requests", "mean response, ms", "p50", "p99"];
     Rows::new(head, classes.iter().map(row))
 }
 
+fn row(class: &ClassResult) -> [String; 7] {
+    let Summary { count, mean_ns, p50_ns, p99_ns, .. } = class.response;
+    [
+        class.name.clone(),
+        grouped(class.files),
+        class.bytes.human_decimal(),
+        grouped(count),
+        ms(mean_ns),
+        ms(p50_ns as f64),
+        ms(p99_ns as f64),
+    ]
+}
+
 /// Stripes of each class; none where every file is whole.
 fn stripes(classes: &[ClassResult]) -> Option<Rows> {
-    let range = |least: String, most: String| match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
+    let range = |least: String, most: String| {
+        if least == most { least } else { format!("{least} to {most}") }
     };
     let rows: Vec<[String; 3]> = classes
         .iter()

@@ -25,11 +25,6 @@ pub fn validation_html(validation: &Validation) -> String {
         validation.demerit_ms,
         validation.demerit_share * 100.0
     );
-    let line = |name: &str, points: &[(f64, f64)]| Line {
-        name: name.into(),
-        points: points.to_vec(),
-        dots: false,
-    };
     let lines = [line("measured", &validation.curves[0]), line("simulated", &validation.curves[1])];
     let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
     let parts: Vec<Vec<String>> = validation.parts.iter().map(part_cells).collect();
@@ -50,6 +45,10 @@ pub fn validation_html(validation: &Validation) -> String {
             (section("Is the rotational phase recoverable?", &phase(&validation.phase)))
         },
     )
+}
+
+fn line(name: &str, points: &[(f64, f64)]) -> Line {
+    Line { name: name.into(), points: points.to_vec(), dots: false }
 }
 /// Histogram, coherence and what the errors could be.
 fn phase(phase: &PhaseAnalysis) -> Markup {

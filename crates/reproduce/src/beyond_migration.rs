@@ -110,22 +110,18 @@ pub(crate) fn migration(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let commands = Run::new(context, &MoveBy::Commands)?;
     let gaps = Run::new(context, &MoveBy::Gaps)?;
     let first = gaps.ends.first().copied().unwrap_or(SimTime::MAX);
-    let before = |run: &Run| -> Vec<SimTime> {
-        run.done.iter().map(|(_, end)| *end).filter(|end| *end < first).collect()
-    };
-    let same = before(&none) == before(&gaps);
+    let same = before(&none, first) == before(&gaps, first);
     let (ended, ended_in_gaps) = (commands.last_end(), gaps.last_end());
     let start = SimTime::ZERO;
     let later = ended.max(ended_in_gaps);
     let until = |run: &Run, end| run.response_ms(start, end);
     let mib = f64::from(MOVED) * FILE_BLOCKS as f64 / 2048.0;
-    let seconds = |end: SimTime| end.ns() as f64 / 1e9;
     let rate = |end: SimTime| mib / seconds(end);
     let rows = vec![
         context.holds("all moves end, by commands and in gaps", later < SimTime::MAX),
         context
             .holds("in gaps: completions up to the first move's end are those without moves", same)
-            .noted(format!("{} completions", before(&none).len())),
+            .noted(format!("{} completions", before(&none, first).len())),
         context
             .row_in(
                 "in gaps: response while moving over without moves",
@@ -156,4 +152,12 @@ pub(crate) fn migration(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ),
     ];
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn before(run: &Run, first: SimTime) -> Vec<SimTime> {
+    run.done.iter().map(|(_, end)| *end).filter(|end| *end < first).collect()
+}
+
+fn seconds(end: SimTime) -> f64 {
+    end.ns() as f64 / 1e9
 }

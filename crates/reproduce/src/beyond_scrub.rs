@@ -259,9 +259,10 @@ pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let mut config = transactions(MPL, SIZES, context.seed);
     config.drive = "exos-x24-24tb".into();
-    let (parts, requests) = match context.options.quick {
-        true => (&LARGE_PARTS_QUICK[..], LARGE_REQUESTS_QUICK),
-        false => (&LARGE_PARTS[..], LARGE_REQUESTS),
+    let (parts, requests) = if context.options.quick {
+        (&LARGE_PARTS_QUICK[..], LARGE_REQUESTS_QUICK)
+    } else {
+        (&LARGE_PARTS[..], LARGE_REQUESTS)
     };
     // Plans of one stop, which take a tenth of the time to find.
     let scan = |whole, progress| {

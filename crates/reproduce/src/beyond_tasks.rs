@@ -131,7 +131,6 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         context.row_in(quantity, unit, band, ours).noted(note)
     };
     let of = |watched: &WatchedScan, whole: &WatchedScan| 100.0 * seconds(watched) / seconds(whole);
-    let ratio = |watched: &WatchedScan| watched.own as f64 / watched.others as f64;
     let rows = vec![
         row(
             "two scans at once, of the time of one",
@@ -172,4 +171,8 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ),
     ];
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn ratio(watched: &WatchedScan) -> f64 {
+    watched.own as f64 / watched.others as f64
 }

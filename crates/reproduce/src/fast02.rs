@@ -186,9 +186,10 @@ impl Context<'_> {
     /// A limit of a whole scan. A short run has the beginning of a scan alone, while much is wanted: another
     /// number, which has none.
     pub fn of_scan(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
-        match self.options.quick {
-            true => self.measured(&format!("{quantity}, beginning of a scan"), unit, ours),
-            false => self.row_in(quantity, unit, band, ours),
+        if self.options.quick {
+            self.measured(&format!("{quantity}, beginning of a scan"), unit, ours)
+        } else {
+            self.row_in(quantity, unit, band, ours)
         }
     }
 

@@ -108,9 +108,6 @@ fn rows([without, with]: [RealTimeRun; 2], [alone, scanned]: [RealTimeRun; 2]) -
         let band = [(1.0 - TOLERANCE) * simulated, (1.0 + TOLERANCE) * simulated];
         within(quantity, unit, real, simulated, band)
     };
-    let lost = |with: RealTimeRun, without: RealTimeRun| {
-        100.0 * (1.0 - with.requests_per_second / without.requests_per_second)
-    };
     let (rate, response) = ("requests", "mean response");
     let (rate_with, response_with) = ("requests, with the scan", "mean response, with the scan");
     let median = |quantity, real: RealTimeRun, simulated: RealTimeRun| {
@@ -131,6 +128,10 @@ fn rows([without, with]: [RealTimeRun; 2], [alone, scanned]: [RealTimeRun; 2]) -
         most("replies late by, 99 %", without, alone),
         most("replies late by, 99 %, with the scan", with, scanned),
     ]
+}
+
+fn lost(with: RealTimeRun, without: RealTimeRun) -> f64 {
+    100.0 * (1.0 - with.requests_per_second / without.requests_per_second)
 }
 
 fn within(

@@ -76,16 +76,24 @@ impl FileSystem {
     /// inode and its data.
     fn reads(&self, directory: u64, file: u64) -> [Extent; 4] {
         let (group, first) = self.place(directory);
-        let inode = |number: u64| Extent {
-            start: VolumeBlock::new(group + BEFORE_INODES + number / INODES * BLOCK),
-            blocks: BLOCK,
-        };
         let data = |number: u64, blocks| Extent {
             start: VolumeBlock::new(group + BEFORE_DATA + number * BLOCK),
             blocks,
         };
         let own = first + 1 + file;
-        [inode(first), data(first, DIRECTORY_BLOCKS), inode(own), data(own, FILE_BLOCKS)]
+        [
+            inode(first, group),
+            data(first, DIRECTORY_BLOCKS),
+            inode(own, group),
+            data(own, FILE_BLOCKS),
+        ]
+    }
+}
+
+fn inode(number: u64, group: u64) -> Extent {
+    Extent {
+        start: VolumeBlock::new(group + BEFORE_INODES + number / INODES * BLOCK),
+        blocks: BLOCK,
     }
 }
 

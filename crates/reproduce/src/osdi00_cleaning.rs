@@ -218,10 +218,6 @@ impl Runs {
             .map(|&utilisation| files_at(utilisation, context.seed))
             .collect();
         let files = |utilisation| pools[find(&utilisations, utilisation)];
-        let pair = |&files: &u32| {
-            let original = Setting { files, ..Setting::default() };
-            [original, original.freeblock()]
-        };
         let mut settings: Vec<Setting> = pools.iter().flat_map(pair).collect();
         let assumed = |utilisation, assumptions: &[(&str, Setting)]| -> Vec<Setting> {
             let files = files(utilisation);
@@ -284,20 +280,15 @@ impl Runs {
     }
 
     fn figure(&self) -> Figure {
-        let line = |name: &str, rate: fn(&Point) -> f64| Line {
-            name: name.into(),
-            points: self.points.iter().map(|p| (100.0 * p.original.utilisation, rate(p))).collect(),
-            dots: false,
-        };
         let paper = |utilisation, share: f64| {
             let ideal = self.at(utilisation).original.rate_without_cleaning();
             (f64::from(utilisation), share * ideal)
         };
         let lines = vec![
-            line("IDEAL", |point| point.original.rate_without_cleaning()),
-            line("IDEAL but for copying", |point| point.original.rate_with_free_reads()),
-            line("FREEBLOCK", |point| point.freeblock.rate()),
-            line("ORIGINAL", |point| point.original.rate()),
+            self.line("IDEAL", |point| point.original.rate_without_cleaning()),
+            self.line("IDEAL but for copying", |point| point.original.rate_with_free_reads()),
+            self.line("FREEBLOCK", |point| point.freeblock.rate()),
+            self.line("ORIGINAL", |point| point.original.rate()),
             Line {
                 name: "paper's ORIGINAL, as a share of our IDEAL".into(),
                 points: vec![paper(60, 0.5), paper(85, 0.25)],
@@ -307,6 +298,19 @@ impl Runs {
         let axes = Axes { x: "blocks in use, %", y: "transactions a second", log_x: false };
         Figure::lines(lines, axes)
     }
+
+    fn line(&self, name: &str, rate: fn(&Point) -> f64) -> Line {
+        Line {
+            name: name.into(),
+            points: self.points.iter().map(|p| (100.0 * p.original.utilisation, rate(p))).collect(),
+            dots: false,
+        }
+    }
+}
+
+fn pair(&files: &u32) -> [Setting; 2] {
+    let original = Setting { files, ..Setting::default() };
+    [original, original.freeblock()]
 }
 
 fn find(utilisations: &[u32], utilisation: u32) -> usize {
@@ -317,8 +321,6 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let runs = Runs::new(context)?;
     let mut rows = runs.original(context);
     rows.extend(runs.freeblock(context));
-    // The fullest point compared, where the gain is largest: charts have others.
-    let most = |Point { original, freeblock }: &Point| freeblock.rate() / original.rate();
     let most =
         COMPARED.map(|utilisation| most(runs.at(utilisation))).into_iter().fold(0.0, f64::max);
     let row = context.row("FREEBLOCK over ORIGINAL, most up to 93 % full", "x", 4.0, 0.8, most);
@@ -326,6 +328,11 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let rows =
         rows.into_iter().map(|row| row.standing_in(STANDS_IN).calibrated_by(CALIBRATED)).collect();
     Ok(Outcome { rows, figures: vec![runs.figure()] })
+}
+
+/// The fullest point compared, where the gain is largest: charts have others.
+fn most(Point { original, freeblock }: &Point) -> f64 {
+    freeblock.rate() / original.rate()
 }
 
 const CALIBRATED: &str = "how LLD reads what it cleans, when metadata are written, and when the freeblock cleaner begins and with how many segments";

@@ -119,9 +119,12 @@ fn with_these(
     let what = standing_in(&bench.traces);
     let rows: Vec<Row> = rows
         .into_iter()
-        .map(|row| match bench.is_generated() {
-            true => row.generated(&what),
-            false => with_known_deviation(row.standing_in(&what)),
+        .map(|row| {
+            if bench.is_generated() {
+                row.generated(&what)
+            } else {
+                with_known_deviation(row.standing_in(&what))
+            }
         })
         .collect();
     let figures = if figures.is_empty() { points(&rows) } else { figures };
@@ -270,17 +273,19 @@ impl Bench<'_> {
     }
 
     pub fn holds(&self, quantity: &str, truth: bool) -> Row {
-        match self.context.options.quick {
-            true => self.context.measured(&self.named(quantity), HOLDS, u8::from(truth).into()),
-            false => self.context.holds(quantity, truth),
+        if self.context.options.quick {
+            self.context.measured(&self.named(quantity), HOLDS, u8::from(truth).into())
+        } else {
+            self.context.holds(quantity, truth)
         }
     }
 
     /// A short run has one trace, so its numbers are others.
     fn named(&self, quantity: &str) -> String {
-        match self.context.options.quick {
-            true => format!("{quantity}, {QUICK} alone"),
-            false => quantity.into(),
+        if self.context.options.quick {
+            format!("{quantity}, {QUICK} alone")
+        } else {
+            quantity.into()
         }
     }
 
@@ -315,10 +320,7 @@ impl Bench<'_> {
 
 /// A number with its name.
 fn said(name: &str, value: f64) -> String {
-    match value.is_nan() {
-        true => format!("{name} none"),
-        false => format!("{name} {}", four_digits(value)),
-    }
+    if value.is_nan() { format!("{name} none") } else { format!("{name} {}", four_digits(value)) }
 }
 
 /// Improvements below this in size are no harm: other requests meet other rotational positions.

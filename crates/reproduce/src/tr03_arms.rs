@@ -36,9 +36,6 @@ pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let least = AGE_FACTORS[least.expect("there are some")];
             let quantity = format!("{}: W with the least variation of responses", base.name());
             rows.push(bench.single(&quantity, "", least));
-            let points = |of: &[f64]| -> Vec<(f64, f64)> {
-                AGE_FACTORS.iter().zip(of).skip(1).map(|(&x, &y)| (x, y)).collect()
-            };
             figures.push(lines_log(
                 "age factor W",
                 "of that at W = 0, and coefficient of variation",
@@ -47,6 +44,10 @@ pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         }
         Ok(Outcome { rows, figures })
     })
+}
+
+fn points(of: &[f64]) -> Vec<(f64, f64)> {
+    AGE_FACTORS.iter().zip(of).skip(1).map(|(&x, &y)| (x, y)).collect()
 }
 
 /// Mean over the classes of a number over that of the first runs, for each of `runs`.

@@ -96,10 +96,16 @@ fn absorbing(
     of_class
         .map(|trace| {
             let best = by_size[sizes.len() - 1][trace];
-            let absorbs = |gains: &Vec<f64>| gains[trace] >= best - ABSORBED;
-            by_size.iter().position(absorbs).map_or(f64::INFINITY, |at| sizes[at])
+            by_size
+                .iter()
+                .position(|gains| absorbs(gains, trace, best))
+                .map_or(f64::INFINITY, |at| sizes[at])
         })
         .collect()
+}
+
+fn absorbs(gains: &[f64], trace: usize, best: f64) -> bool {
+    gains[trace] >= best - ABSORBED
 }
 
 /// The median over the traces, within a factor of two; None without traces of the class.

@@ -116,13 +116,17 @@ impl System {
             return cache;
         }
         let block = cache.block_size.get();
-        let part = |total: Bytes| {
-            let blocks = (total.get() / u64::from(self.drives) / block).max(1);
-            Bytes::new(blocks * block)
-        };
-        cache.size = part(cache.size);
-        cache.write_buffer.iter_mut().for_each(|buffer| buffer.size = part(buffer.size));
+        cache.size = self.part(cache.size, block);
         cache
+            .write_buffer
+            .iter_mut()
+            .for_each(|buffer| buffer.size = self.part(buffer.size, block));
+        cache
+    }
+
+    fn part(&self, total: Bytes, block: u64) -> Bytes {
+        let blocks = (total.get() / u64::from(self.drives) / block).max(1);
+        Bytes::new(blocks * block)
     }
 
     /// The system with this trace in front. The drive's own electronics are off, so that every optimisation

@@ -262,9 +262,10 @@ impl StandIn {
     /// The replay: with the paper's feedback, but for disksim-ascii, whose 14 volumes are no single stream.
     fn workload(&self, file: PathBuf, merge: Vec<PathBuf>, info: &TraceInfo) -> TraceWorkload {
         let lacks_completions = self.name == WITHOUT_COMPLETIONS;
-        let replay = match info.tells_dependence() || lacks_completions {
-            true => ReplayMode::Dependent,
-            false => ReplayMode::Arrivals,
+        let replay = if info.tells_dependence() || lacks_completions {
+            ReplayMode::Dependent
+        } else {
+            ReplayMode::Arrivals
         };
         let think_time = match self.class {
             Class::SpedUp => TracedThinkTime::Speedup(f64::INFINITY),

@@ -334,10 +334,8 @@ impl<D: Device> CachedDevice<D> {
         // The head waits for the whole sector that the target begins in.
         let first = self.sectors.first(&self.drive, &waiting.target);
         let rotate = self.drive.positioning(at, head, &first).rotate;
-        let reads_on = match spec.just_in_time_seek {
-            true => self.passed_at_source(at, head, rotate),
-            false => None,
-        };
+        let reads_on =
+            if spec.just_in_time_seek { self.passed_at_source(at, head, rotate) } else { None };
         match reads_on {
             Some(passed) => passed,
             None if spec.free_blocks => self.passed_at_target(waiting.target.start, rotate),
@@ -579,7 +577,6 @@ impl<D: Device> Device for CachedDevice<D> {
 
     fn work(&self, now: SimTime) -> Work {
         let counts = self.cache.counts(now);
-        let bytes = |blocks: u64| blocks * freewheel_units::BLOCK_BYTES;
         let buffered = counts.buffered;
         let unbuffered = counts.writes - buffered.writes;
         let cache = CacheWork {
@@ -610,4 +607,8 @@ impl<D: Device> Device for CachedDevice<D> {
         };
         Work { cache: Some(cache), ..self.inner.work(now) }
     }
+}
+
+fn bytes(blocks: u64) -> u64 {
+    blocks * freewheel_units::BLOCK_BYTES
 }

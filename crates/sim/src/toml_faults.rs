@@ -297,7 +297,6 @@ const UNKNOWN_NAME: &str = "unknown variant ";
 /// Rewrites Serde's `text` about the value of this key: the fault, and the allowed values.
 fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
-    let meant = |name: &str| did_you_mean(name.trim_matches('`'), quoted(expected));
     if let Some(name) = wrong.strip_prefix(MISSING_KEY) {
         let before = if key.is_empty() { String::new() } else { format!("{key}.") };
         return format!("the key `{before}{}` is missing", name.trim_matches('`'));
@@ -305,15 +304,20 @@ fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     if let Some(name) = wrong.strip_prefix(UNKNOWN_KEY) {
         let known: Vec<String> = quoted(expected).map(|name| format!("`{name}`")).collect();
         let known = known.join(", ");
-        return format!("there is no key `{key}`: there are {known}{}", meant(name));
+        return format!("there is no key `{key}`: there are {known}{}", meant(name, expected));
     }
     let Some(value) = value.filter(|_| !key.is_empty()) else { return text.into() };
     if expected.is_empty() {
         return format!("`{key}`: {text}");
     }
-    let meant = wrong.strip_prefix(UNKNOWN_NAME).map(meant).unwrap_or_default();
+    let meant =
+        wrong.strip_prefix(UNKNOWN_NAME).map(|name| meant(name, expected)).unwrap_or_default();
     let (shown, needed) = (shown(value), needed(expected));
     format!("`{key}` is {shown}: {needed} is needed{meant}{}", share_meant(value, expected))
+}
+
+fn meant(name: &str, expected: &str) -> String {
+    did_you_mean(name.trim_matches('`'), quoted(expected))
 }
 
 /// The number that a share in per cent means.

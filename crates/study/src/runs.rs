@@ -135,9 +135,10 @@ pub struct PolicyRun {
 impl PolicyRun {
     /// Circumstances of the run, within a sentence.
     pub fn under(&self) -> String {
-        match self.own_queue {
-            true => format!("in the {}", self.title),
-            false => format!("under {}", self.title),
+        if self.own_queue {
+            format!("in the {}", self.title)
+        } else {
+            format!("under {}", self.title)
         }
     }
 
@@ -746,7 +747,6 @@ impl Study {
     /// replay and under the other one.
     pub fn mean_changes(&self, run: &PolicyRun) -> (f64, Option<f64>) {
         let baseline = self.baseline();
-        let change = |old: &Summary, new: &Summary| relative(old.mean_ns, new.mean_ns);
         let others = baseline.other_replay.as_ref().zip(run.other_replay.as_ref());
         let own = change(&baseline.result.response, &run.result.response);
         (own, others.map(|(old, new)| change(old, new)))
@@ -766,7 +766,6 @@ impl Study {
 
     /// The policy with the smallest mean response time, the drive's own queue left aside.
     pub fn best_policy(&self) -> &PolicyRun {
-        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
         self.policies().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
@@ -778,7 +777,6 @@ impl Study {
 
     /// The one with the largest.
     pub fn worst_policy(&self) -> &PolicyRun {
-        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
         self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
@@ -789,6 +787,14 @@ impl Study {
         let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second
     }
+}
+
+fn change(old: &Summary, new: &Summary) -> f64 {
+    relative(old.mean_ns, new.mean_ns)
+}
+
+fn mean(run: &&PolicyRun) -> f64 {
+    run.result.response.mean_ns
 }
 
 /// Reason why a load is more than the drive can serve.
@@ -817,12 +823,11 @@ impl Study {
     /// drive that is somewhat slower than the traced one still has idle time at the recorded pace.
     pub fn overload_of(&self, run: &PolicyRun) -> Option<Overload> {
         let (result, span_ns) = (&run.result, self.trace.info.span_ns);
-        match self.dependent_replay {
-            true => {
-                let is_too_much = run.works_seconds() > self.measured.seconds();
-                (outlasts(whole_ns(result), span_ns) && is_too_much).then_some(Overload::Pace)
-            }
-            false => has_growing_queue(false, span_ns, result).then_some(Overload::Queue),
+        if self.dependent_replay {
+            let is_too_much = run.works_seconds() > self.measured.seconds();
+            (outlasts(whole_ns(result), span_ns) && is_too_much).then_some(Overload::Pace)
+        } else {
+            has_growing_queue(false, span_ns, result).then_some(Overload::Queue)
         }
     }
 

@@ -79,7 +79,6 @@ pub enum Column {
 impl Column {
     /// The value of a row as a text; empty where it is missing.
     pub fn text(&self, row: usize) -> String {
-        let or_empty = |text: Option<String>| text.unwrap_or_default();
         match self {
             Self::Whole(values) => values[row].to_string(),
             Self::Real(values) => values[row].to_string(),
@@ -90,6 +89,10 @@ impl Column {
             Self::OptionalFlag(values) => or_empty(values[row].map(|value| value.to_string())),
         }
     }
+}
+
+fn or_empty(text: Option<String>) -> String {
+    text.unwrap_or_default()
 }
 
 /// Writes the columns to `output`.

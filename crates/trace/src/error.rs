@@ -297,10 +297,7 @@ fn two_digits(value: f64) -> String {
     while scaled < 9.95 && decimals < 9 {
         (decimals, scaled) = (decimals + 1, scaled * 10.0);
     }
-    match value >= 1000.0 {
-        true => grouped(value.round() as u64),
-        false => format!("{value:.decimals$}"),
-    }
+    if value >= 1000.0 { grouped(value.round() as u64) } else { format!("{value:.decimals$}") }
 }
 
 impl TraceError {

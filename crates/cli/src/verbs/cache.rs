@@ -107,9 +107,10 @@ impl CacheArgs {
     fn print_objects(&self) -> Result<(), Failure> {
         let trace = GivenTrace::new(&self.replayed.trace)?;
         let report = self.objects(trace.path()).map_err(|failure| trace.naming(failure))?;
-        match self.json {
-            true => output::print(&output::json(&report)?),
-            false => output::print_prose(&report.text()),
+        if self.json {
+            output::print(&output::json(&report)?)
+        } else {
+            output::print_prose(&report.text())
         }
     }
 

@@ -363,9 +363,10 @@ fn goes_on(journal: &Path) -> String {
 
 /// Error of the file on requests; or that there were none.
 fn worth(found: &Extraction) -> String {
-    match found.held_out.is_empty() {
-        true => "no request was held against the file\n".into(),
-        false => held_out(&found.held_out),
+    if found.held_out.is_empty() {
+        "no request was held against the file\n".into()
+    } else {
+        held_out(&found.held_out)
     }
 }
 

@@ -111,14 +111,12 @@ impl FleetArgs {
             .map_err(explained)?;
         drop(bars);
         report.resumed = resumed.unwrap_or(report.resumed);
-        match self.json {
-            true => output::print(&report.json())?,
-            false => {
-                output::print(&format!("{}report: {}\n", report.text(), output.page().display()))?;
-            }
+        if self.json {
+            output::print(&report.json())?
+        } else {
+            output::print(&format!("{}report: {}\n", report.text(), output.page().display()))?;
         }
         let is_known = report.rows.iter().any(|row| row.numbers.is_some());
-        let nothing = || Failure::failed("no drive could be studied: each row says why");
         if is_known { Ok(()) } else { Err(nothing()) }
     }
 
@@ -161,6 +159,10 @@ impl FleetArgs {
         };
         Ok(Fleet::new(&self.traces, members, options))
     }
+}
+
+fn nothing() -> Failure {
+    Failure::failed("no drive could be studied: each row says why")
 }
 
 fn explained(error: Error) -> Failure {

@@ -196,9 +196,10 @@ impl ServeArgs {
         let report = report?;
         let server = ServerReport::new(&report, served);
         let drive = DriveIdentity::new(&spec, &drive);
-        operator.print_last(match self.json {
-            true => output::document(&Document { drive, server })?,
-            false => text(&server),
+        operator.print_last(if self.json {
+            output::document(&Document { drive, server })?
+        } else {
+            text(&server)
         })?;
         match (report.gone, report.failed_flush) {
             (Some(why), _) => Err(Failure::failed(format!("the device is gone: {why}"))),
@@ -355,9 +356,10 @@ fn sectors_in_words(serving: &Serving) -> String {
     let sectors = serving.sectors();
     let bytes = |bytes: u32| Bytes::new(bytes.into());
     let (logical, physical) = (bytes(sectors.logical_bytes), bytes(sectors.physical_bytes));
-    match sectors == Default::default() {
-        true => String::new(),
-        false => format!(", sectors of {logical} logical and {physical} physical"),
+    if sectors == Default::default() {
+        String::new()
+    } else {
+        format!(", sectors of {logical} logical and {physical} physical")
     }
 }
 

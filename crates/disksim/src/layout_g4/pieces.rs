@@ -181,8 +181,11 @@ fn without_blocks(runs: &[Run], (head, cylinder): (i64, i64), span: Span) -> Imp
 }
 
 fn is_even(piece: &Piece<'_>, tracks: &[Track]) -> bool {
-    let sectors = |run: &Run| tracks[run.kind].sectors;
-    piece.runs.iter().all(|run| sectors(run) == sectors(&piece.runs[0]))
+    piece.runs.iter().all(|run| sectors(run, tracks) == sectors(&piece.runs[0], tracks))
+}
+
+fn sectors(run: &Run, tracks: &[Track]) -> i64 {
+    tracks[run.kind].sectors
 }
 
 /// Reason for tracks of different density in the first of these pieces: heads differ, or LBNs run through

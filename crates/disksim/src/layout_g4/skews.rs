@@ -109,7 +109,6 @@ pub(super) fn skews(
 }
 
 fn too_far(run: &Run, start: i64, sectors: i64, spread: i64) -> ImportError {
-    let turns = |angle: i64| angle as f64 / TURN as f64;
     let rule = format!(
         "the skews within a zone differ by up to {:.6} turns from their mean: with one skew for all, \
          tracks of head {} from cylinder {} on would begin {:.6} turns, {:.1} sectors, from their \
@@ -121,6 +120,10 @@ fn too_far(run: &Run, start: i64, sectors: i64, spread: i64) -> ImportError {
         turns(start * sectors),
     );
     unrepresentable(&run.at, rule)
+}
+
+fn turns(angle: i64) -> f64 {
+    angle as f64 / TURN as f64
 }
 
 /// From a run's start to the next one's.

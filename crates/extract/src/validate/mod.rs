@@ -313,11 +313,6 @@ fn compare(
     phase: PhaseAnalysis,
 ) -> Validation {
     let all: Vec<&Pair> = pairs.iter().collect();
-    let sorted = |pairs: &[Pair], value: &dyn Fn(&Pair) -> f64| {
-        let mut list: Vec<f64> = pairs.iter().map(value).collect();
-        list.sort_by(f64::total_cmp);
-        list
-    };
     let measured = sorted(pairs, &|pair| pair.measured_ms);
     let [simulated, simulated_others] =
         [pairs, others].map(|pairs| sorted(pairs, &|pair| pair.simulated_ms));
@@ -341,6 +336,12 @@ fn compare(
         phase,
         curves: [curve(&measured), curve(&simulated)],
     }
+}
+
+fn sorted(pairs: &[Pair], value: &dyn Fn(&Pair) -> f64) -> Vec<f64> {
+    let mut list: Vec<f64> = pairs.iter().map(value).collect();
+    list.sort_by(f64::total_cmp);
+    list
 }
 
 fn means(pairs: &[&Pair]) -> (f64, f64) {

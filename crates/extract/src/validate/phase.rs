@@ -320,13 +320,10 @@ struct Deviations {
 impl Errors {
     fn of(&self, requests: impl IntoIterator<Item = usize>) -> Deviations {
         let requests: Vec<usize> = requests.into_iter().collect();
-        let chosen = |values: &[f64]| -> Vec<f64> {
-            requests.iter().filter_map(|&index| values.get(index).copied()).collect()
-        };
-        let floors = chosen(&self.floor_variances);
+        let floors = chosen(&self.floor_variances, &requests);
         let floor = floors.iter().sum::<f64>() / floors.len().max(1) as f64;
-        let sd = |values: &[f64]| variance(&chosen(values)).sqrt();
-        let median = |values: &[f64]| median_size(&chosen(values));
+        let sd = |values: &[f64]| variance(&chosen(values, &requests)).sqrt();
+        let median = |values: &[f64]| median_size(&chosen(values, &requests));
         Deviations {
             floor: floor.sqrt(),
             achieved: sd(&self.achieved),
@@ -335,6 +332,10 @@ impl Errors {
             resynchronised_median: self.resynchronised.as_deref().map(median),
         }
     }
+}
+
+fn chosen(values: &[f64], requests: &[usize]) -> Vec<f64> {
+    requests.iter().filter_map(|&index| values.get(index).copied()).collect()
 }
 
 /// Median of the absolute values; 0 without values.

@@ -61,11 +61,12 @@ pub(super) struct Visit {
 /// The visits among the exchanges. Left out are requests that the real drive answered sooner than
 /// arm and data alone allow: it had them in its buffer.
 pub(super) fn visits(drive: &Drive, exchanges: &[Exchange]) -> Vec<Visit> {
-    let to_media = |e: &Exchange| {
-        !e.served.hit && e.request.measured() >= e.simulated.saturating_sub(e.served.rotate)
-    };
     let all = exchanges.iter().enumerate();
     all.filter(|(_, e)| to_media(e)).map(|(index, e)| visit(drive, index, e)).collect()
+}
+
+fn to_media(e: &Exchange) -> bool {
+    !e.served.hit && e.request.measured() >= e.simulated.saturating_sub(e.served.rotate)
 }
 
 fn visit(drive: &Drive, index: usize, exchange: &Exchange) -> Visit {
@@ -167,14 +168,8 @@ const LONGEST_TURNS: f64 = 50.0;
 /// wherever there are more of them. None without any.
 pub(super) fn measured_period(pairs: &[Pair], nominal_ns: f64) -> Option<Period> {
     let longest = LONGEST_TURNS * nominal_ns;
-    let close = |distance: Distance| -> Vec<Pair> {
-        pairs
-            .iter()
-            .filter(|p| p.distance == distance && p.elapsed.ns() as f64 <= longest)
-            .copied()
-            .collect()
-    };
-    let (same, next) = (close(Distance::SameTrack), close(Distance::NextTrack));
+    let (same, next) =
+        (close(Distance::SameTrack, pairs, longest), close(Distance::NextTrack, pairs, longest));
     let chosen = if next.len() > same.len() { next } else { same };
     let distance = chosen.first()?.distance;
     let at = |step: i32| {
@@ -182,7 +177,6 @@ pub(super) fn measured_period(pairs: &[Pair], nominal_ns: f64) -> Option<Period>
         coherence_of(&chosen, ns, |_| true).map(|coherence| Period { ns, distance, coherence })
     };
     let tried = (-STEPS..=STEPS).filter_map(at);
-    let length = |period: &Period| period.coherence.resultant_length;
     let longest = tried.max_by(|a, b| length(a).total_cmp(&length(b)))?;
     // The drive file stands where it does as well, within the standard error of the length.
     let spread = 1.0 - length(&longest) * length(&longest);
@@ -192,6 +186,18 @@ pub(super) fn measured_period(pairs: &[Pair], nominal_ns: f64) -> Option<Period>
     let trials = f64::from(2 * STEPS + 1);
     best.coherence.p_value = (best.coherence.p_value * trials).min(1.0);
     Some(best)
+}
+
+fn close(distance: Distance, pairs: &[Pair], longest: f64) -> Vec<Pair> {
+    pairs
+        .iter()
+        .filter(|p| p.distance == distance && p.elapsed.ns() as f64 <= longest)
+        .copied()
+        .collect()
+}
+
+fn length(period: &Period) -> f64 {
+    period.coherence.resultant_length
 }
 
 /// Points of a turn at which an access is tried for the spread of its times.

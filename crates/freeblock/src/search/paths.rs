@@ -140,11 +140,10 @@ impl Paths {
     ) {
         let Some(&op) = self.ops.first() else { return };
         let Self { at_source, at_destination, .. } = self;
-        let here = |at: Position| (at.cylinder, region_weights.of_cylinder(at.cylinder));
         let Reach { gap, .. } = reach;
-        gather_and_solve(at_source, field, reach, here(gap.from), op, None);
+        gather_and_solve(at_source, field, reach, here(gap.from, region_weights), op, None);
         let length = Some(reach.length());
-        gather_and_solve(at_destination, field, reach, here(gap.to), op, length);
+        gather_and_solve(at_destination, field, reach, here(gap.to, region_weights), op, length);
         let (worth, split) = split(at_source, at_destination, reach, op);
         self.direction = Direction { split, third: None, worth };
         // Each direction to come has an equal part of the rest of the budget.
@@ -251,6 +250,10 @@ impl Paths {
         take(at_source, before, items);
         take_reversed(at_destination, after, length, items);
     }
+}
+
+fn here(at: Position, region_weights: &RegionWeights) -> (u32, u64) {
+    (at.cylinder, region_weights.of_cylinder(at.cylinder))
 }
 
 /// The best of leaving the source late and arriving at the destination early: worth, and both chains.

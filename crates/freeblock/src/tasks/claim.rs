@@ -179,7 +179,6 @@ impl Tasks {
     /// freeblock ones that have not been done.
     fn writes_before(&self, bounds: (u64, u64)) -> Vec<(u64, u64)> {
         let mut pending: Vec<(u64, u64)> = self.writes.overlapping(bounds).collect();
-        let writes = |task: &Task| task.spec.op == Op::Write && !task.spec.is_rewrite;
         for (&id, task) in self.tasks.iter().filter(|(_, task)| writes(task)) {
             for (number, part) in task.parts.iter().enumerate() {
                 let run = part.grid.touching(bounds);
@@ -293,4 +292,8 @@ impl Tasks {
             self.give(id, part, run);
         }
     }
+}
+
+fn writes(task: &Task) -> bool {
+    task.spec.op == Op::Write && !task.spec.is_rewrite
 }

@@ -144,16 +144,14 @@ impl Contest {
             // Weights have not decided on any block.
             return;
         }
-        let is_off = |n: usize, side: Ordering| {
-            let share = rivals[n].share;
-            let above = LOOKS * lately.above_due(n, share) + total.above_due(n, share);
-            above.cmp(&0) == side && above.abs() * TOLERANCE > LOOKS * lately.lesser_due(share)
+        let off = |side: Ordering| {
+            (0..rivals.len()).filter(|&n| is_off(n, side, rivals, &lately, &total)).collect()
         };
-        let off = |side: Ordering| (0..rivals.len()).filter(|&n| is_off(n, side)).collect();
         let above: Vec<usize> = off(Ordering::Greater);
-        match above.is_empty() {
-            false => self.change_leads(rivals, &above, -1),
-            true => self.change_leads(rivals, &off(Ordering::Less), 1),
+        if above.is_empty() {
+            self.change_leads(rivals, &off(Ordering::Less), 1)
+        } else {
+            self.change_leads(rivals, &above, -1)
         }
     }
 
@@ -192,6 +190,18 @@ impl Contest {
         let least = priority.saturating_sub(greatest);
         powers.into_iter().map(|power| 1 << (least + power)).collect()
     }
+}
+
+fn is_off(
+    n: usize,
+    side: Ordering,
+    rivals: &[WeightedTask],
+    lately: &Balance,
+    total: &Balance,
+) -> bool {
+    let share = rivals[n].share;
+    let above = LOOKS * lately.above_due(n, share) + total.above_due(n, share);
+    above.cmp(&0) == side && above.abs() * TOLERANCE > LOOKS * lately.lesser_due(share)
 }
 
 /// Weight of a task with a deadline now.

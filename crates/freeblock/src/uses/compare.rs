@@ -126,7 +126,6 @@ impl Compare {
             let block = Blocks::new(self.block_size).bytes();
             return Err(CompareError::Memory { memory, block });
         }
-        let safe = |row: &Versions| Extent { start: row.safe, ..row.current };
         let both = self.rows.iter().flat_map(|row| [row.current, safe(row)]);
         let mut extents: Vec<Extent> = both.collect();
         for &extent in &extents {
@@ -176,7 +175,6 @@ impl Compare {
             pairs.push(Pair { current, safe });
             next = (row, at + self.block_size);
         }
-        let sides = |pair: &Pair| [pair.current, pair.safe];
         let extents: Vec<Extent> = pairs
             .iter()
             .flat_map(sides)
@@ -253,4 +251,12 @@ impl Compare {
     pub fn counts(&self) -> CompareCounts {
         self.counts
     }
+}
+
+fn safe(row: &Versions) -> Extent {
+    Extent { start: row.safe, ..row.current }
+}
+
+fn sides(pair: &Pair) -> [Lbn; 2] {
+    [pair.current, pair.safe]
 }

@@ -333,7 +333,6 @@ impl Manifest {
                 self.add(*first_block, data);
             }
             _ => {
-                let end = |range: &BlockRange| range.first_block + range.blocks;
                 let at = self.unreadable.partition_point(|other| end(other) <= range.first_block);
                 if self.unreadable.get(at).is_some_and(|next| next.first_block < end(&range)) {
                     return again;
@@ -501,7 +500,6 @@ impl Manifest {
 
     /// Reads a text.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let is_one = |line: &str| (line == MAGIC).then_some(());
         Lines::new(text).expect(is_one, MAGIC)?;
         let mut lines = Lines::new(sealed(text)?);
         lines.expect(is_one, MAGIC)?;
@@ -576,6 +574,14 @@ impl Manifest {
         let fits = from <= first_block && end <= self.range.first_block + self.range.blocks;
         (fits && blocks > 0).then_some(BlockRange { first_block, blocks })
     }
+}
+
+fn end(range: &BlockRange) -> u64 {
+    range.first_block + range.blocks
+}
+
+fn is_one(line: &str) -> Option<()> {
+    (line == MAGIC).then_some(())
 }
 
 /// A name without line breaks.

@@ -76,13 +76,20 @@ impl Reading {
     /// Registers a read that needs `wanted`; returns for how many accesses it waits.
     fn join(&mut self, wanted: &Range<u64>, waiting: usize) -> u32 {
         let end = self.blocks.end;
-        let overlaps = |part: &Range<u64>| part.start.max(wanted.start) < part.end.min(wanted.end);
-        let (now, later) = (overlaps(&self.blocks), overlaps(&(end..self.ahead_to)));
-        let reader = || Reader { waiting, blocks: wanted.clone() };
-        self.readers.extend(now.then(reader));
-        self.ahead_readers.extend(later.then(reader));
+        let (now, later) =
+            (overlaps(&self.blocks, wanted), overlaps(&(end..self.ahead_to), wanted));
+        self.readers.extend(now.then(|| reader(waiting, wanted)));
+        self.ahead_readers.extend(later.then(|| reader(waiting, wanted)));
         u32::from(now) + u32::from(later)
     }
+}
+
+fn overlaps(part: &Range<u64>, wanted: &Range<u64>) -> bool {
+    part.start.max(wanted.start) < part.end.min(wanted.end)
+}
+
+fn reader(waiting: usize, wanted: &Range<u64>) -> Reader {
+    Reader { waiting, blocks: wanted.clone() }
 }
 
 /// A client's read, and how many accesses it still waits for.

@@ -374,10 +374,8 @@ impl WriteBuffer {
     pub fn begin_in_gap(&mut self, blocks: Range<u64>) {
         let whole = self.whole_block();
         for (number, bits) in self.parts(blocks.clone()) {
-            let is_whole =
-                |entry: &Entry| bits == whole && entry.dirty == whole && entry.under_way == 0;
             assert!(
-                self.entry(number).is_some_and(is_whole),
+                self.entry(number).is_some_and(|entry| is_whole(entry, bits, whole)),
                 "buffer block {number} does not wait as a whole"
             );
             self.begin(number, bits);
@@ -675,6 +673,10 @@ impl WriteBuffer {
             missing(run);
         }
     }
+}
+
+fn is_whole(entry: &Entry, bits: u64, whole: u64) -> bool {
+    bits == whole && entry.dirty == whole && entry.under_way == 0
 }
 
 #[cfg(test)]

@@ -513,13 +513,14 @@ impl Drive {
     fn out_of_order_ns(&self, phase: u64, runs: &[TrackRun]) -> Option<u64> {
         let first_edge = u64::from(runs[0].edge_ns);
         let passed = self.rotation.forward_ns(first_edge, phase);
-        let start_of = |run: &TrackRun| self.rotation.forward_ns(first_edge, run.edge_ns.into());
         // From behind: the last run is the likeliest to end after the arrival.
-        runs.iter().rev().find(|run| start_of(run) + u64::from(run.span_ns) > passed)?;
+        runs.iter()
+            .rev()
+            .find(|run| self.start_of(run, first_edge) + u64::from(run.span_ns) > passed)?;
         let mut last_end = None;
         // Runs that begin after the arrival pass in this turn. Only those before it end a turn later.
-        for run in runs.iter().filter(|run| start_of(run) < passed) {
-            let start = start_of(run);
+        for run in runs.iter().filter(|run| self.start_of(run, first_edge) < passed) {
+            let start = self.start_of(run, first_edge);
             // Sectors before the next whole one, or the whole run when it has passed.
             let done = passed - start;
             let end = if done >= u64::from(run.span_ns) {
@@ -533,6 +534,10 @@ impl Drive {
         }
         // To the end of the turn, and then on to the end of the last missed sector.
         last_end.map(|end| self.rotation.period_ns() - passed + end)
+    }
+
+    fn start_of(&self, run: &TrackRun, first_edge: u64) -> u64 {
+        self.rotation.forward_ns(first_edge, run.edge_ns.into())
     }
 
     /// Sustained rate of a zone of the file in bytes a second, given one that it consists of: its data

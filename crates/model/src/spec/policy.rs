@@ -591,12 +591,15 @@ impl PolicySpec {
 
 /// The window of `0.4` or `40%`; None for one that is not allowed.
 fn window(text: &str) -> Option<f64> {
-    let number = |text: &str| text.trim_end().parse::<f64>().ok();
     let (window, max) = match text.strip_suffix('%') {
         Some(percent) => (number(percent)? / 100.0, WINDOW_MAX),
         None => (number(text)?, FRACTION_MAX),
     };
     (0.0..=max).contains(&window).then_some(window)
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim_end().parse::<f64>().ok()
 }
 
 /// `40%` of 0.4.

@@ -206,9 +206,10 @@ fn what_is_counted(curves: &CacheCurves) -> Markup {
 }
 
 fn drive_words(simulated: &SimulatedResponses, cache_depth: u32) -> Markup {
-    let replay = match simulated.dependent_replay {
-        true => "a think time after the request that it waited for",
-        false => "at its traced time",
+    let replay = if simulated.dependent_replay {
+        "a think time after the request that it waited for"
+    } else {
+        "at its traced time"
     };
     html! {
         p {

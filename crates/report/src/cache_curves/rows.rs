@@ -57,10 +57,13 @@ pub(super) fn responding(curves: &CacheCurves) -> &[PolicyResponses] {
 
 /// LRU, or else the first policy, and the best of the others by its responses: what a terminal has room for.
 fn shown(curves: &CacheCurves) -> Vec<&PolicyResponses> {
-    let mean = |of: &PolicyResponses| of.points.iter().map(|at| at.reads.mean_ns).sum::<f64>();
     let Some((first, others)) = responding(curves).split_first() else { return Vec::new() };
     let best = others.iter().min_by(|a, b| mean(a).total_cmp(&mean(b)));
     std::iter::once(first).chain(best).collect()
+}
+
+fn mean(of: &PolicyResponses) -> f64 {
+    of.points.iter().map(|at| at.reads.mean_ns).sum::<f64>()
 }
 
 fn response_cells(point: &ResponsePoint) -> [String; 2] {

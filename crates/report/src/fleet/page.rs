@@ -17,9 +17,10 @@ const ROW: usize = 24;
 
 pub(super) fn html(report: &FleetReport) -> String {
     let summary = report.summary();
-    let part = match report.options.changes {
-        true => format!("; the first {} of its requests fill caches", percent(WARM_UP)),
-        false => String::new(),
+    let part = if report.options.changes {
+        format!("; the first {} of its requests fill caches", percent(WARM_UP))
+    } else {
+        String::new()
     };
     let lead = format!(
         "Each drive was studied with its own trace{part}. Seed {}, ranked by {}.",
@@ -187,10 +188,6 @@ fn scrubs(report: &FleetReport) -> Markup {
     if total == 0 {
         return html! { p { "No scrub was tried." } };
     }
-    let class = |seconds: Option<f64>| {
-        let at = seconds.and_then(|seconds| CLASSES.iter().position(|(end, _)| seconds <= *end));
-        at.unwrap_or(CLASSES.len())
-    };
     let names = CLASSES.iter().map(|(_, name)| *name).chain([ENDLESS]);
     let bars: Vec<(&str, usize, usize)> = names
         .enumerate()
@@ -223,6 +220,11 @@ fn scrubs(report: &FleetReport) -> Markup {
             li { span.key.endless {} "hardly any idle time is left" }
         }
     }
+}
+
+fn class(seconds: Option<f64>) -> usize {
+    let at = seconds.and_then(|seconds| CLASSES.iter().position(|(end, _)| seconds <= *end));
+    at.unwrap_or(CLASSES.len())
 }
 
 fn look(report: &FleetReport) -> Markup {

@@ -43,7 +43,6 @@ fn warnings_of(study: &Study, changes: &Changes, point: &FrontierPoint) -> Vec<S
 }
 
 fn row(study: &Study, changes: &Changes, point: &FrontierPoint) -> NotedRow {
-    let size = |bytes: Bytes| if bytes == Bytes::ZERO { "-".into() } else { bytes.human() };
     let price = match (point.more_memory, point.more_drives) {
         (Bytes::ZERO, 0) => "nothing more".into(),
         (memory, 0) => memory.human(),
@@ -64,6 +63,10 @@ fn row(study: &Study, changes: &Changes, point: &FrontierPoint) -> NotedRow {
         warning: warnings_of(study, changes, point).join(", "),
         cells,
     }
+}
+
+fn size(bytes: Bytes) -> String {
+    if bytes == Bytes::ZERO { "-".into() } else { bytes.human() }
 }
 
 /// A kind of memory, and which points need it alone.

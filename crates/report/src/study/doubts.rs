@@ -151,16 +151,17 @@ fn missing_completions(study: &Study) -> Option<Finding> {
             Unit::Count,
         )
     };
-    Some(match study.dependent_replay {
-        true => finding(", so no other request waits for them.")
+    Some(if study.dependent_replay {
+        finding(", so no other request waits for them.")
             .detail("Every other request comes a think time after the one it had waited for.")
             .detail(needs)
-            .detail("`--replay arrivals` uses no completion times."),
-        false => finding(", so requests were replayed at their traced times.")
+            .detail("`--replay arrivals` uses no completion times.")
+    } else {
+        finding(", so requests were replayed at their traced times.")
             .action("Record the trace again with all completions, or remove the records without them.")
             .detail(needs)
             .detail("The replay does not know which request waited for which. A slower drive gets a longer queue, and response times grow with it.")
-            .detail("`--replay arrivals` asks for the traced times, without this warning."),
+            .detail("`--replay arrivals` asks for the traced times, without this warning.")
     })
 }
 

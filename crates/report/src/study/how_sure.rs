@@ -60,10 +60,9 @@ fn not_moved(values: &AssumedValues) -> String {
 
 /// Check of the replay, in a sentence.
 fn fidelity(fidelity: &ReplayFidelity) -> String {
-    let share = |requests: u64| percent(requests as f64 / fidelity.requests.max(1) as f64);
     let exact = format!(
         "With its recorded response times the replay gives {} of the trace's {} arrivals back to the nanosecond",
-        share(fidelity.exact),
+        share(fidelity.exact, fidelity),
         grouped(fidelity.requests)
     );
     let by_window = fidelity.delayed_by_window;
@@ -71,7 +70,7 @@ fn fidelity(fidelity: &ReplayFidelity) -> String {
         0 => String::new(),
         late => format!(
             "; {} come {} ms later on average, as at most 64 are outstanding",
-            share(late),
+            share(late, fidelity),
             ms(by_window.mean_ns as f64)
         ),
     };
@@ -79,11 +78,15 @@ fn fidelity(fidelity: &ReplayFidelity) -> String {
         0 => String::new(),
         some => format!(
             "; {} come at another time, by {} ms on average",
-            share(some),
+            share(some, fidelity),
             ms(fidelity.displaced.mean_ns as f64)
         ),
     };
     format!("{exact}{window}{displaced}.")
+}
+
+fn share(requests: u64, fidelity: &ReplayFidelity) -> String {
+    percent(requests as f64 / fidelity.requests.max(1) as f64)
 }
 
 /// The card of the page.
@@ -150,9 +153,10 @@ fn elsewhere(changes: &Changes) -> Option<String> {
     if let Some(of) = &changes.together {
         results.extend(some("the best together", "turns", &mut of.turning_variants(goal)));
     }
-    let result = match results.is_empty() {
-        true => format!("each keeps its sign and stays above {}", noticeable()),
-        false => results.join("; "),
+    let result = if results.is_empty() {
+        format!("each keeps its sign and stays above {}", noticeable())
+    } else {
+        results.join("; ")
     };
     let has_drive = changes.variants.iter().any(|of| matches!(of, Variant::OtherDrive { .. }));
     let no_drive = if has_drive { "" } else { " No other shipped drive is like this one." };

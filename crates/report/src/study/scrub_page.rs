@@ -37,9 +37,10 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
 fn head_use(estimate: &ScrubEstimate) -> Markup {
     let head_use = estimate.head_use;
     let moves = |free: f64| percent(head_use.transfer + free);
-    let given = match estimate.free_blocks_before_switched_off {
-        true => ", while the drive gives away the blocks that pass before requests",
-        false => "",
+    let given = if estimate.free_blocks_before_switched_off {
+        ", while the drive gives away the blocks that pass before requests"
+    } else {
+        ""
     };
     html! {
         h3 { "Use of the head's time" }

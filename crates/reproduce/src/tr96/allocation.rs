@@ -71,8 +71,9 @@ fn greedy(files: &[Vec<f64>], disks: u32) -> (Vec<f64>, Vec<u32>) {
     }
     let mut allocator = Allocator::new(DiskOrder::Coolest, Passes::ByStatus, NewHeat::AtOnce);
     let placed = allocator.place_all(&mut placement, &mut heats, &extents);
-    let disk = |placed: Option<freewheel_model::array::allocation::Allocated>| {
-        placed.expect("there is room").place.disk
-    };
     (heats, placed.into_iter().map(disk).collect())
+}
+
+fn disk(placed: Option<freewheel_model::array::allocation::Allocated>) -> u32 {
+    placed.expect("there is room").place.disk
 }

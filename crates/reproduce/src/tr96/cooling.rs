@@ -256,7 +256,6 @@ fn disks(context: &Context<'_>, cell: &Cell) -> [Row; 6] {
 }
 
 fn figure(cells: &[Cell]) -> Figure {
-    let is_drawn = |at: &(f64, f64)| at.1 < 500.0;
     let mut all = Vec::new();
     for (method, (name, _)) in METHODS.iter().enumerate() {
         for (cooled, what) in ["not cooled", "cooled"].into_iter().enumerate() {
@@ -268,4 +267,8 @@ fn figure(cells: &[Cell]) -> Figure {
         }
     }
     lines("requests a second", "mean response, ms", all)
+}
+
+fn is_drawn(at: &(f64, f64)) -> bool {
+    at.1 < 500.0
 }

@@ -57,14 +57,9 @@ pub(crate) fn restripe(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let [kept, some, every] =
         [response_ms(&before)?, response_ms(&hottest)?, response_ms(&wanted)?];
-    let mib = |changed: &dyn Fn(usize) -> bool| {
-        let kb: u64 =
-            (0..ACTIVE).filter(|&file| changed(file)).map(|file| array.sizes_kb()[file]).sum();
-        kb as f64 / 1024.0
-    };
     let (of_some, of_every) = (
-        mib(&|file| restriped.iter().any(|it| it.file.0 as usize == file)),
-        mib(&|file| before[file] != wanted[file]),
+        mib(&|file| restriped.iter().any(|it| it.file.0 as usize == file), &array),
+        mib(&|file| before[file] != wanted[file], &array),
     );
     let [disks_before, disks_after] = parallelism.map(|disks| f64::from(disks.unwrap_or_default()));
     let rows = vec![
@@ -86,4 +81,10 @@ pub(crate) fn restripe(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             .noted(format!("{every:.1} ms; {of_every:.0} MiB")),
     ];
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn mib(changed: &dyn Fn(usize) -> bool, array: &Array) -> f64 {
+    let kb: u64 =
+        (0..ACTIVE).filter(|&file| changed(file)).map(|file| array.sizes_kb()[file]).sum();
+    kb as f64 / 1024.0
 }

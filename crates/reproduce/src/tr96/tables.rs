@@ -209,7 +209,6 @@ const GOPT_140: usize = 6;
 /// What tuning for a load is worth. The cells are in the order of the table.
 fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
     let ours = |rate: usize, method: usize| cells[rate * LOADED.len() + method].ms;
-    let paper = |rate: usize, method: usize| BY_RATE[rate].1[method];
     let last = BY_RATE.len() - 1;
     let factor = |of: Of<'_>, method: usize| of(last, method) / of(last, OPT_140);
     let of_both = |of: Of<'_>| factor(of, TRACK).min(factor(of, CYL));
@@ -230,6 +229,10 @@ fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
     let quantity = "Opt140's response over Gopt140's, mean over the rates";
     let opt = context.row(quantity, "", thousandths(mean(&paper)), 0.03, mean(&ours));
     vec![both.derived().noted(note), opt.derived().deviates(1.0, 0.01, UNROUNDED)]
+}
+
+fn paper(rate: usize, method: usize) -> f64 {
+    BY_RATE[rate].1[method]
 }
 
 fn thousandths(ratio: f64) -> f64 {
@@ -281,7 +284,6 @@ fn rate_of(
 fn figure(cells: &[Cell]) -> Figure {
     let mut all = Vec::new();
     for (method, &(name, _)) in LOADED.iter().enumerate() {
-        let is_drawn = |at: &(f64, f64)| at.1 < 300.0;
         let ours = cells.iter().filter(|cell| cell.method == method);
         let ours = ours.map(|cell| (BY_RATE[cell.rate].0, cell.ms));
         all.push(line(name, ours.filter(is_drawn).collect()));
@@ -289,4 +291,8 @@ fn figure(cells: &[Cell]) -> Figure {
         all.push(dots(&format!("{name}, paper"), paper.filter(is_drawn).collect()));
     }
     lines("requests a second", "mean response, ms", all)
+}
+
+fn is_drawn(at: &(f64, f64)) -> bool {
+    at.1 < 300.0
 }

@@ -599,9 +599,12 @@ pub(crate) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     rows.extend(light_rows(context, &bank)?);
     let rows = rows
         .into_iter()
-        .map(|row| match trace.is_generated() {
-            true => row.generated(&trace.words),
-            false => row.standing_in(&trace.words),
+        .map(|row| {
+            if trace.is_generated() {
+                row.generated(&trace.words)
+            } else {
+                row.standing_in(&trace.words)
+            }
         })
         .collect();
     Ok(Outcome { rows, figures: over_time::figures([&old, &new]) })
@@ -654,15 +657,17 @@ fn peak_rows(
 
 /// Rows of the trace at its own load.
 fn light_rows(context: &Context<'_>, bank: &Bank) -> Result<[Row; 2], ConfigError> {
-    let run = |cooling: Option<Cooling>| {
-        bank.setting(bank.devices.requests.clone(), 0.2).run(&bank.as_traced(), cooling)
-    };
-    let old = run(None)?;
-    let [new, eager] = [DELTA_OF_FRAGMENTS, DELTA].map(|delta| run(Some(bank.cooling(delta))));
+    let old = run(None, bank)?;
+    let [new, eager] =
+        [DELTA_OF_FRAGMENTS, DELTA].map(|delta| run(Some(bank.cooling(delta)), bank));
     let (new, eager) = (new?, eager?);
     let quantity = "light load alone: response cooled over not cooled";
     let limit = context.row_in(quantity, "", [0.0, 1.02], new.ms() / old.ms());
     let quantity = "light load alone, threshold of 5 %: the same";
     let free = context.measured(quantity, "", eager.ms() / old.ms());
     Ok([limit.calibrated_by(CHOSEN).noted(new.against(&old)), free.noted(eager.against(&old))])
+}
+
+fn run(cooling: Option<Cooling>, bank: &Bank) -> Result<Watched, ConfigError> {
+    bank.setting(bank.devices.requests.clone(), 0.2).run(&bank.as_traced(), cooling)
 }

@@ -154,8 +154,8 @@ impl Array {
     /// table 2 states for both workloads. Rank 1 alone has a tenth of the requests.
     pub(super) fn skewed(&self, rate: f64) -> Vec<FileLoad> {
         let exponent = libm::log(0.7) / libm::log(0.3);
-        let up_to = |rank: usize| libm::pow(rank as f64 / ACTIVE as f64, exponent);
-        let shares: Vec<f64> = (0..ACTIVE).map(|rank| up_to(rank + 1) - up_to(rank)).collect();
+        let shares: Vec<f64> =
+            (0..ACTIVE).map(|rank| up_to(rank + 1, exponent) - up_to(rank, exponent)).collect();
         let prng = &mut Prng::new(self.seed, "tr96 ranks");
         let files = loop {
             let files = drawn(prng, ACTIVE, ACTIVE);
@@ -261,6 +261,10 @@ impl Array {
             seed: self.seed,
         }
     }
+}
+
+fn up_to(rank: usize, exponent: f64) -> f64 {
+    libm::pow(rank as f64 / ACTIVE as f64, exponent)
 }
 
 /// Sizes in KB, exponential within a class. They are scaled to the mean that table 2 states of the class: a

@@ -172,9 +172,10 @@ impl TraceWorkload {
             ReplayMode::Auto => trace.is_some_and(TraceInfo::tells_dependence),
             mode => mode == ReplayMode::Dependent,
         };
-        match is_dependent {
-            true => ReplayTiming::Dependent(self.think_time),
-            false => ReplayTiming::Arrivals { speedup: self.arrival_speedup },
+        if is_dependent {
+            ReplayTiming::Dependent(self.think_time)
+        } else {
+            ReplayTiming::Arrivals { speedup: self.arrival_speedup }
         }
     }
 

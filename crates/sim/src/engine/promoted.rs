@@ -52,10 +52,11 @@ impl PromotedRequests {
 }
 
 fn overlap(one: &Waiting, other: &Waiting) -> bool {
-    let bounds = |waiting: &Waiting| {
-        let from = waiting.target.start.get();
-        (from, from + u64::from(waiting.target.blocks))
-    };
     let (one, other) = (bounds(one), bounds(other));
     one.0 < other.1 && other.0 < one.1
+}
+
+fn bounds(waiting: &Waiting) -> (u64, u64) {
+    let from = waiting.target.start.get();
+    (from, from + u64::from(waiting.target.blocks))
 }

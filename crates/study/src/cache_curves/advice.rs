@@ -127,9 +127,12 @@ pub(super) fn choices_by_miss_ratio(curves: &[PolicyCurve]) -> Vec<Choice> {
 /// The size at which LRU is worse by the largest share.
 fn widest_gap(choices: &[Choice], lru: &[f64]) -> Option<PolicyGap> {
     let gaps = choices.iter().zip(lru).map(|(&best, &lru_value)| PolicyGap { best, lru_value });
-    let share = |gap: &PolicyGap| 1.0 - ratio(gap.best.value, gap.lru_value);
     let visible = gaps.filter(|gap| gap.lru_value > 0.0 && share(gap) >= POLICY_GAP_MIN);
     visible.max_by(|a, b| share(a).total_cmp(&share(b)))
+}
+
+fn share(gap: &PolicyGap) -> f64 {
+    1.0 - ratio(gap.best.value, gap.lru_value)
 }
 
 fn by_response(simulated: &SimulatedResponses) -> Vec<Candidate> {

@@ -33,10 +33,11 @@ pub fn cache_curves(
         return Err(CacheCurvesError::NoReads { file: file(options) });
     }
     let setting = Setting::new(options, &trace)?;
-    let capacities = match options.sizes.is_empty() {
-        true => ladder(footprint(&trace)),
-        false => capacities(&options.sizes, footprint(&trace))
-            .map_err(|size| CacheCurvesError::Size { size })?,
+    let capacities = if options.sizes.is_empty() {
+        ladder(footprint(&trace))
+    } else {
+        capacities(&options.sizes, footprint(&trace))
+            .map_err(|size| CacheCurvesError::Size { size })?
     };
     let (counted, mut curves) = count_misses(options, &trace, &capacities, progress)?;
     let lru = split_lru(&mut curves, &capacities);

@@ -103,12 +103,18 @@ fn chosen(options: &CacheCurvesOptions, curves: &[PolicyCurve]) -> Vec<CachePoli
     if options.responses == ResponseRuns::All {
         return shipped().map(|(policy, _)| policy).collect();
     }
-    let misses = |curve: &PolicyCurve| mean(&curve.miss_ratios, MissRatio::main);
-    let is_lru = |policy: CachePolicy| policy == CachePolicy::Lru;
     let others = shipped().filter(|(policy, _)| !is_lru(*policy));
     let best = others.min_by(|(_, a), (_, b)| misses(a).total_cmp(&misses(b)));
     let lru = shipped().filter(|(policy, _)| is_lru(*policy));
     lru.chain(best).map(|(policy, _)| policy).collect()
+}
+
+fn misses(curve: &PolicyCurve) -> f64 {
+    mean(&curve.miss_ratios, MissRatio::main)
+}
+
+fn is_lru(policy: CachePolicy) -> bool {
+    policy == CachePolicy::Lru
 }
 
 /// First the drive without a cache, then every policy at every size. All curves have the same sizes.

@@ -38,20 +38,28 @@ impl ChangesBench<'_> {
                 continue;
             }
             changes.variants.push(of.variant.clone());
-            let effect = |new: usize, old: usize| {
-                let effect = runs[new].as_ref()?.from(runs[old].as_ref()?);
-                Some(VariantEffect { variant: of.variant.clone(), effect })
-            };
             for &(change, new, old) in &plan.pairs {
                 let tried = changes.tried.iter_mut().find(|tried| tried.change == change);
-                tried.into_iter().for_each(|tried| tried.variants.extend(effect(new, old)));
+                tried
+                    .into_iter()
+                    .for_each(|tried| tried.variants.extend(effect(new, old, runs, of)));
             }
             if let Some((together, at)) = changes.together.as_mut().zip(plan.together) {
-                together.variants.extend(effect(at, 0));
+                together.variants.extend(effect(at, 0, runs, of));
             }
         }
         Ok(())
     }
+}
+
+fn effect(
+    new: usize,
+    old: usize,
+    runs: &[Option<Measured>],
+    of: &VariantOfSystem,
+) -> Option<VariantEffect> {
+    let effect = runs[new].as_ref()?.from(runs[old].as_ref()?);
+    Some(VariantEffect { variant: of.variant.clone(), effect })
 }
 
 /// The systems that run in each of the circumstances, the one of today first.

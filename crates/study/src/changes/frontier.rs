@@ -92,10 +92,7 @@ pub(super) fn frontier(
     let mut points: Vec<FrontierPoint> =
         alone.chain(together).filter(|point| point.change <= -NOTICEABLE).collect();
     // Cheapest first, and of one price the best first, so that every point is compared with those that may beat it.
-    points.sort_by(|a, b| {
-        let price = |of: &FrontierPoint| (of.drives, of.all_memory(), of.non_volatile);
-        price(a).cmp(&price(b)).then(a.change.total_cmp(&b.change))
-    });
+    points.sort_by(|a, b| price(a).cmp(&price(b)).then(a.change.total_cmp(&b.change)));
     let mut frontier: Vec<FrontierPoint> = Vec::new();
     for point in points {
         if !frontier.iter().any(|other| {
@@ -109,6 +106,10 @@ pub(super) fn frontier(
         rest[0].beyond(cheaper);
     }
     frontier
+}
+
+fn price(of: &FrontierPoint) -> (u32, Bytes, Bytes) {
+    (of.drives, of.all_memory(), of.non_volatile)
 }
 
 #[cfg(test)]

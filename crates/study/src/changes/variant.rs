@@ -79,9 +79,11 @@ pub(super) fn turning(
     variants: &[VariantEffect],
     goal: Goal,
 ) -> impl Iterator<Item = &Variant> {
-    let is_against =
-        move |there: f64| here.min(there) <= -NOTICEABLE && here.max(there) >= NOTICEABLE;
-    variants.iter().filter(move |of| is_against(of.effect.of(goal))).map(|of| &of.variant)
+    variants.iter().filter(move |of| is_against(of.effect.of(goal), here)).map(|of| &of.variant)
+}
+
+fn is_against(there: f64, here: f64) -> bool {
+    here.min(there) <= -NOTICEABLE && here.max(there) >= NOTICEABLE
 }
 
 /// Circumstances, and how a system gets into them.
@@ -175,7 +177,6 @@ fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
 /// trace and take every request.
 fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>, ConfigError> {
     let own = &experiment.spec;
-    let capacity = |drive: &Drive| u128::from(drive.total_blocks().get());
     let here = capacity(&experiment.drive);
     let wanted = Blocks::new(experiment.trace_space().get().div_ceil(freewheel_units::BLOCK_BYTES));
     let mut best: Option<(u128, u128, String, DriveSpec)> = None;
@@ -202,6 +203,10 @@ fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>,
         }
     }
     Ok(best.map(|(_, _, name, spec)| (name, spec)))
+}
+
+fn capacity(drive: &Drive) -> u128 {
+    u128::from(drive.total_blocks().get())
 }
 
 #[cfg(test)]

@@ -106,18 +106,10 @@ pub(super) fn is_data(op: Op) -> bool {
 fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
     let pairs: Vec<(Op, f64, f64)> =
         pairs.map(|((op, recorded), simulated)| (op, recorded, simulated)).collect();
-    let sorted = |ops: &[Op]| {
-        let of_ops = pairs.iter().filter(|(op, ..)| ops.contains(op));
-        let (mut recorded, mut simulated): (Vec<f64>, Vec<f64>) =
-            of_ops.map(|&(_, recorded, simulated)| (recorded, simulated)).unzip();
-        recorded.sort_unstable_by(f64::total_cmp);
-        simulated.sort_unstable_by(f64::total_cmp);
-        (recorded, simulated)
-    };
     // Reads and writes each for themselves: a cache that answers writes at once must not count as fast reads.
     let (mut squares, mut sum, mut count) = (0.0, 0.0, 0.0);
     for op in [Op::Read, Op::Write] {
-        let (recorded, simulated) = sorted(&[op]);
+        let (recorded, simulated) = sorted(&[op], &pairs);
         let kept = recorded.len() - (LEFT_OUT * recorded.len() as f64) as usize;
         if kept > 0 {
             let of_op = demerit(&recorded[..kept], &simulated[..kept]);
@@ -127,7 +119,7 @@ fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
         }
     }
     let demerit_ns = (squares / count).sqrt();
-    let (recorded, simulated) = sorted(&[Op::Read, Op::Write]);
+    let (recorded, simulated) = sorted(&[Op::Read, Op::Write], &pairs);
     HalfFit {
         requests: recorded.len() as u64,
         recorded: HalfResponses::of(&recorded),
@@ -135,6 +127,15 @@ fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
         demerit_ns,
         demerit_share: demerit_ns / (sum / count).max(1.0),
     }
+}
+
+fn sorted(ops: &[Op], pairs: &[(Op, f64, f64)]) -> (Vec<f64>, Vec<f64>) {
+    let of_ops = pairs.iter().filter(|(op, ..)| ops.contains(op));
+    let (mut recorded, mut simulated): (Vec<f64>, Vec<f64>) =
+        of_ops.map(|&(_, recorded, simulated)| (recorded, simulated)).unzip();
+    recorded.sort_unstable_by(f64::total_cmp);
+    simulated.sort_unstable_by(f64::total_cmp);
+    (recorded, simulated)
 }
 
 #[cfg(test)]

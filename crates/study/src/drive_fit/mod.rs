@@ -144,12 +144,10 @@ struct FitBench {
 impl FitBench {
     /// None where too few responses are recorded.
     fn new(experiment: &Experiment, workload: &TraceWorkload) -> Result<Option<Self>, ConfigError> {
-        let is_wanted =
-            |record: &Record| workload.device.is_none_or(|device| device == record.device);
         let mut records = Vec::new();
         for record in open(workload, experiment.config.seed)? {
             let record = record?;
-            records.extend(Some(record).filter(is_wanted));
+            records.extend(Some(record).filter(|record| is_wanted(record, workload)));
             if records.len() == REQUESTS_MAX {
                 break;
             }
@@ -210,4 +208,8 @@ impl FitBench {
         experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;
         Ok(Some(self.recorded.compare(&simulated)))
     }
+}
+
+fn is_wanted(record: &Record, workload: &TraceWorkload) -> bool {
+    workload.device.is_none_or(|device| device == record.device)
 }

@@ -50,10 +50,8 @@ impl FittedValues {
     /// The first are the drive's own.
     pub(super) fn grid(spec: &DriveSpec, electronics: bool) -> Vec<Self> {
         let own = Self::of(spec);
-        let caches: &[bool] = match electronics && has_write_cache(spec) {
-            true => &[false, true],
-            false => &[false],
-        };
+        let caches: &[bool] =
+            if electronics && has_write_cache(spec) { &[false, true] } else { &[false] };
         let mut all = vec![own];
         for &write_cache_off in caches {
             for rpm in Self::speeds(spec) {

@@ -342,7 +342,6 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         Column::OptionalText(numbers().map(|numbers| numbers.and_then(of)).collect())
     };
     let fault = rows.clone().map(|row| row.fault.clone()).collect();
-    let reads = |of: &super::FleetNumbers| of.read_share > 0.0;
     let overloaded = numbers().map(|numbers| numbers.map(|of| of.is_overloaded));
     let of_drive = vec![
         ("name", texts(|row| row.member.name.clone())),
@@ -381,6 +380,10 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         all.push((format!("{name}_change"), real(&move |of| Some(of_part(of)?.goal))));
     }
     all
+}
+
+fn reads(of: &super::FleetNumbers) -> bool {
+    of.read_share > 0.0
 }
 
 #[cfg(test)]

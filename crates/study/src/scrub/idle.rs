@@ -309,7 +309,6 @@ fn measured(
     let bytes = read as f64 + steady * left_out.ns() as f64;
     let bytes_per_second = bytes * 1e9 / measured_ns.max(1) as f64;
     let capacity = experiment.drive.total_blocks().bytes().get() as f64;
-    let p99 = |old: &Summary, new: &Summary| relative(old.p99_ns as f64, new.p99_ns as f64);
     PauseBeforeScrub {
         pause_ns: pause.ns(),
         requests: with.requests,
@@ -320,6 +319,10 @@ fn measured(
         p99: p99(&all, &with.response),
         reads_p99: p99(&reads, &with.read_response),
     }
+}
+
+fn p99(old: &Summary, new: &Summary) -> f64 {
+    relative(old.p99_ns as f64, new.p99_ns as f64)
 }
 
 #[cfg(test)]

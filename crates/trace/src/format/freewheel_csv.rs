@@ -63,9 +63,6 @@ fn missing(header: &[u8]) -> Vec<String> {
 
 /// Fault of a line of names that is not our header.
 fn header_fault(line: &[u8]) -> Fault {
-    let list = |what: &str, names: Vec<String>| {
-        (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
-    };
     let differences =
         [list("missing", missing(line)), list("not known", without(line, HEADER.as_bytes()))];
     let differences: Vec<String> = differences.into_iter().flatten().collect();
@@ -74,6 +71,10 @@ fn header_fault(line: &[u8]) -> Fault {
         some => some.join("; "),
     };
     Fault::new("header", line, format!("{differences}; write {HEADER}"))
+}
+
+fn list(what: &str, names: Vec<String>) -> Option<String> {
+    (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
 }
 
 struct FreewheelCsv {

@@ -30,9 +30,12 @@ pub(super) const ROW: Row = Row {
     rebased: false,
     clock: Clock::FromStart,
     timing: Timing::Recorded,
-    unit: Some(|head, is_named| match is_named || has_whole_microseconds(head) {
-        true => UnitFound::Sure(TimeUnit::Nanoseconds),
-        false => five_columns::unit(head, TimeUnit::Nanoseconds, &NO_RATE, is_named),
+    unit: Some(|head, is_named| {
+        if is_named || has_whole_microseconds(head) {
+            UnitFound::Sure(TimeUnit::Nanoseconds)
+        } else {
+            five_columns::unit(head, TimeUnit::Nanoseconds, &NO_RATE, is_named)
+        }
     }),
     may_be_objects: false,
     detect: |head| most_lines_parse(head, &mut { IN_NS }) && !disksim_ascii::has_fractions(head),

@@ -77,12 +77,15 @@ impl Separator {
     fn decimal_mark(self, text: &[u8]) -> Option<usize> {
         let is_mark = |byte: &u8| matches!(byte, b'.' | b',');
         let last = text.iter().rposition(is_mark)?;
-        let count = |mark: u8| text.iter().filter(|&&byte| byte == mark).count();
-        let is_alone = count(text[last]) == 1;
+        let is_alone = count(text[last], text) == 1;
         let has_other = text.iter().any(|&byte| is_mark(&byte) && byte != text[last]);
         let can_be_mark = text[last] == b'.' || has_other || self.0 == b';';
         (is_alone && can_be_mark).then_some(last)
     }
+}
+
+fn count(mark: u8, text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte == mark).count()
 }
 
 fn unquoted(field: &[u8]) -> &[u8] {

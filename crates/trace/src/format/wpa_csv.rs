@@ -65,8 +65,8 @@ impl Layout {
     fn find(header: &[u8]) -> Result<Self, Fault> {
         let separator = Separator::of(header);
         let columns = separator.fields(header).map(column).collect::<Result<Vec<_>, _>>()?;
-        let is_missing = |name: &usize| !columns.iter().flatten().any(|(found, _)| found == name);
-        let missing: Vec<_> = (0..REQUIRED).filter(is_missing).map(|at| NAMES[at]).collect();
+        let missing: Vec<_> =
+            (0..REQUIRED).filter(|name| is_missing(name, &columns)).map(|at| NAMES[at]).collect();
         match missing[..] {
             [] => Ok(Self { separator, columns }),
             _ => Err(missing_columns(header, &missing)),
@@ -87,6 +87,10 @@ impl Layout {
         }
         Ok(found)
     }
+}
+
+fn is_missing(name: &usize, columns: &[Option<(usize, TimeUnit)>]) -> bool {
+    !columns.iter().flatten().any(|(found, _)| found == name)
 }
 
 /// Meaning of a column; Err for one in a unit that is not read.
@@ -167,10 +171,7 @@ fn required(field: Option<Field>) -> Field {
 }
 
 fn offset_bytes(token: Token, separator: Separator) -> Result<Number, Fault> {
-    match token.text.starts_with(b"0x") {
-        true => token.number_or_hex(),
-        false => separator.number(token),
-    }
+    if token.text.starts_with(b"0x") { token.number_or_hex() } else { separator.number(token) }
 }
 
 fn check_count(count: Option<Field>, separator: Separator) -> Result<(), Fault> {

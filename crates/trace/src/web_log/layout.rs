@@ -80,9 +80,10 @@ pub(super) fn looks_like(head: &[u8]) -> Option<String> {
         });
     }
     if let Some(missing) = first.and_then(json::missing) {
-        return Some(match missing.is_empty() {
-            true => "JSON lines of which fewer than half are requests".into(),
-            false => format!("JSON lines without a key for {}", missing.join(", ")),
+        return Some(if missing.is_empty() {
+            "JSON lines of which fewer than half are requests".into()
+        } else {
+            format!("JSON lines without a key for {}", missing.join(", "))
         });
     }
     let is_log = whole_lines(head).take(LINES).any(|line| {

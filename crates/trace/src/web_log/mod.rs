@@ -230,9 +230,10 @@ impl Reading {
     fn name_files(&mut self) -> Vec<String> {
         let is_one_site = self.names.iter().all(|(host, _)| *host == self.names[0].0);
         for (file, (host, path)) in self.files.iter_mut().zip(&self.names) {
-            file.name = match is_one_site || host.is_empty() {
-                true => readable(path),
-                false => format!("{} {}", readable(host), readable(path)),
+            file.name = if is_one_site || host.is_empty() {
+                readable(path)
+            } else {
+                format!("{} {}", readable(host), readable(path))
             };
         }
         let hosts =

@@ -108,9 +108,10 @@ fn behind(rest: &[u8], at: usize) -> Option<&[u8]> {
     for number in 0..=at {
         rest = rest.trim_ascii_start();
         let is_quoted = rest.first() == Some(&b'"');
-        let end = match is_quoted {
-            true => closing_quote(rest)?,
-            false => rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len()),
+        let end = if is_quoted {
+            closing_quote(rest)?
+        } else {
+            rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len())
         };
         let word = &rest[usize::from(is_quoted)..end];
         rest = rest.get(end + usize::from(is_quoted)..).unwrap_or_default();

@@ -151,16 +151,18 @@ impl ValidateArgs {
         match summary {
             Summary::Fio(text) => {
                 let validation = validate_fio(&self.drive, &file, text)?;
-                match self.json {
-                    true => output::print_document(&validation),
-                    false => output::print(&text_of_fio(&validation)),
+                if self.json {
+                    output::print_document(&validation)
+                } else {
+                    output::print(&text_of_fio(&validation))
                 }
             }
             Summary::Rates(text) => {
                 let validation = validate_rates(&self.drive, &file, text)?;
-                match self.json {
-                    true => output::print_document(&validation),
-                    false => output::print(&text_of_rates(&validation)),
+                if self.json {
+                    output::print_document(&validation)
+                } else {
+                    output::print(&text_of_rates(&validation))
                 }
             }
         }
@@ -197,10 +199,11 @@ fn text_of_fio(validation: &FioValidation) -> String {
             table.row([name, by.to_owned(), rate, mean, p50, p99, p999]);
         }
     }
-    let advice = match validation.advice.is_empty() {
-        true => "File and measurement agree: means of single reads within 5 %, rates within 15 %."
-            .to_owned(),
-        false => validation.advice.join("\n"),
+    let advice = if validation.advice.is_empty() {
+        "File and measurement agree: means of single reads within 5 %, rates within 15 %."
+            .to_owned()
+    } else {
+        validation.advice.join("\n")
     };
     let left_out = validation.left_out.iter().map(|why| format!("\nleft out: {why}"));
     format!(
@@ -226,9 +229,10 @@ fn text_of_rates(validation: &RateValidation) -> String {
             difference.unwrap_or_else(|| "-".into()),
         ]);
     }
-    let advice = match validation.advice.is_empty() {
-        true => "File and measurement agree within 3 % in every measured zone.".to_owned(),
-        false => validation.advice.join("\n"),
+    let advice = if validation.advice.is_empty() {
+        "File and measurement agree within 3 % in every measured zone.".to_owned()
+    } else {
+        validation.advice.join("\n")
     };
     let left_out = validation.left_out.iter().map(|left_out| {
         format!("\nstretches left out: {}: {}", grouped(left_out.stretches), left_out.why)

@@ -56,9 +56,10 @@ const HEADROOM_MAX: f64 = 1000.0;
 
 fn headroom(text: &str) -> Result<f64, String> {
     let factor = crate::verbs::decimal(text)?;
-    match (1.0..=HEADROOM_MAX).contains(&factor) {
-        true => Ok(factor),
-        false => Err(format!("write a factor of 1 to {HEADROOM_MAX}, as 2: 1 for this load alone")),
+    if (1.0..=HEADROOM_MAX).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err(format!("write a factor of 1 to {HEADROOM_MAX}, as 2: 1 for this load alone"))
     }
 }
 

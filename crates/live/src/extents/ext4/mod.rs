@@ -361,13 +361,12 @@ impl Layout {
     fn used(&self, number: u64, bitmap: &[u8], ranges: &mut Vec<ByteRange>) {
         let (first, blocks) = self.group(number);
         let bits = blocks.div_ceil(self.cluster);
-        let is_used = |bit: u64| bitmap[(bit / 8) as usize] >> (bit % 8) & 1 == 1;
         let mut from = None;
         let mut bit = 0;
         while bit < bits {
             let byte = bitmap[(bit / 8) as usize];
             let is_even = bit.is_multiple_of(8) && bit + 8 <= bits && (byte == 0 || byte == 0xff);
-            match (is_used(bit), from) {
+            match (is_used(bit, bitmap), from) {
                 (true, None) => from = Some(bit),
                 (false, Some(_)) => {
                     ranges.extend(self.clusters((first, blocks), mem::take(&mut from), bit))
@@ -417,6 +416,10 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+fn is_used(bit: u64, bitmap: &[u8]) -> bool {
+    bitmap[(bit / 8) as usize] >> (bit % 8) & 1 == 1
 }
 
 #[cfg(test)]

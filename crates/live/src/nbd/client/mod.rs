@@ -64,11 +64,14 @@ impl ClientLimits {
 
     /// Interval at which it is looked whether an answer is overdue.
     fn look_every(&self) -> Option<Duration> {
-        // At most a fifth late: a request may be known a tenth late, and be looked at a tenth late.
-        let tenth = |longest: Duration| longest / 10;
         let shortest = Duration::from_millis(1);
         self.answer.map(|longest| tenth(longest).clamp(shortest, Duration::from_secs(1)))
     }
+}
+
+/// At most a fifth late: a request may be known a tenth late, and be looked at a tenth late.
+fn tenth(longest: Duration) -> Duration {
+    longest / 10
 }
 
 impl Default for ClientLimits {

@@ -213,20 +213,25 @@ fn failed(error: &RequestError) -> DeviceError {
 
 /// The request to a server, for `length` bytes from `offset` on.
 fn command(what: DeviceOp, offset: u64, length: usize) -> Command {
-    let span = |length: u64| Span { offset, length: length as u32 };
     let length = length as u64;
     match what {
-        DeviceOp::Read => Command::Read { span: span(length), dont_fragment: false },
-        DeviceOp::Write { fua } => Command::Write { span: span(length), fua },
+        DeviceOp::Read => Command::Read { span: span(length, offset), dont_fragment: false },
+        DeviceOp::Write { fua } => Command::Write { span: span(length, offset), fua },
         DeviceOp::Flush => Command::Flush,
-        DeviceOp::Trim { blocks } => Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false },
+        DeviceOp::Trim { blocks } => {
+            Command::Trim { span: span(blocks * BLOCK_BYTES, offset), fua: false }
+        }
         DeviceOp::WriteZeroes { blocks, keep } => Command::WriteZeroes {
-            span: span(blocks * BLOCK_BYTES),
+            span: span(blocks * BLOCK_BYTES, offset),
             fua: false,
             no_hole: keep,
             fast: false,
         },
     }
+}
+
+fn span(length: u64, offset: u64) -> Span {
+    Span { offset, length: length as u32 }
 }
 
 impl Backend for NbdBackend {

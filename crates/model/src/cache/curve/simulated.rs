@@ -74,7 +74,10 @@ impl SimulatedCurve {
         self.run();
         let share = self.sample.share();
         let uses = self.uses as f64;
-        let misses = |cache: &SimulatedCache| (cache.misses as f64 / share).min(uses);
-        self.caches.iter().map(|cache| (cache.capacity, misses(cache))).collect()
+        self.caches.iter().map(|cache| (cache.capacity, misses(cache, share, uses))).collect()
     }
+}
+
+fn misses(cache: &SimulatedCache, share: f64, uses: f64) -> f64 {
+    (cache.misses as f64 / share).min(uses)
 }

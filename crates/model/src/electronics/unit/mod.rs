@@ -491,7 +491,6 @@ impl Unit {
         let ready = if !self.waiting.is_empty() || self.flush_needs_media() {
             self.now
         } else {
-            let front = |queue: &VecDeque<Command>| queue.front().map(|command| command.ready);
             // Each list is in order of processing, so the first of each is ready first.
             match (front(&self.processing), front(&self.blocked)) {
                 (Some(a), Some(b)) => a.min(b),
@@ -747,6 +746,10 @@ impl Unit {
             self.report(done);
         }
     }
+}
+
+fn front(queue: &VecDeque<Command>) -> Option<SimTime> {
+    queue.front().map(|command| command.ready)
 }
 
 /// True if a read comes from the media, in spite of the buffer.

@@ -45,9 +45,10 @@ impl ExactLru {
 impl Counter for ExactLru {
     fn process(&mut self, accesses: &[Access]) {
         for access in accesses {
-            match access.is_read {
-                true => self.curve.read(access.range),
-                false => self.curve.write(access.range),
+            if access.is_read {
+                self.curve.read(access.range)
+            } else {
+                self.curve.write(access.range)
             }
         }
     }
