@@ -55,14 +55,18 @@ fn case(what: String) -> Case {
 /// Keys by Zipf's law with an exponent of 1: key k is used in proportion to 1 / (k + 1).
 fn zipf() -> Vec<u64> {
     let mut sum = 0.0;
-    let weight = |key: u64| {
-        sum += 1.0 / (key + 1) as f64;
-        sum
-    };
-    let sums: Vec<f64> = (0..OBJECTS).map(weight).collect();
+    let sums: Vec<f64> = (0..OBJECTS)
+        .map(|key| {
+            sum += 1.0 / (key + 1) as f64;
+            sum
+        })
+        .collect();
     let prng = &mut Prng::new(1, "zipf");
-    let key = |at: f64| sums.partition_point(|&sum| sum <= at) as u64;
-    (0..USES).map(|_| key(prng.unit() * sum)).collect()
+    (0..USES).map(|_| key(prng.unit() * sum, &sums)).collect()
+}
+
+fn key(at: f64, sums: &[f64]) -> u64 {
+    sums.partition_point(|&sum| sum <= at) as u64
 }
 
 fn measure(misses: impl Fn() -> u64) -> Measured {

@@ -52,10 +52,6 @@ impl Peer {
         match (path("DISKSIM"), path("DISKSIM_DRIVE")) {
             (None, _) => None,
             (Some(program), Some(drive)) => {
-                let absolute = |path: PathBuf| {
-                    path.canonicalize()
-                        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-                };
                 Some(Self { program: absolute(program), drive: absolute(drive) })
             }
             (Some(program), None) => panic!(
@@ -87,6 +83,10 @@ impl Peer {
             Err(error) => panic!("{}: {error}", self.program.display()),
         }
     }
+}
+
+fn absolute(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 impl Peer {
@@ -189,8 +189,10 @@ const STATISTICS: [(&str, &str, &str, &str); 5] = [
 /// The block of parameters that switches all statistics off.
 fn statistics() -> String {
     let block = |(part, kind, prefix, names): (&str, &str, &str, &str)| {
-        let switch = |name| format!("Print {prefix} {name} stats = 0").replace("  ", " ");
-        let switches: Vec<String> = names.split(',').map(switch).collect();
+        let switches: Vec<String> = names
+            .split(',')
+            .map(|name| format!("Print {prefix} {name} stats = 0").replace("  ", " "))
+            .collect();
         format!("{part} = {kind} {{ {} }}", switches.join(", "))
     };
     format!("disksim_stats Stats {{ {} }}", STATISTICS.map(block).join(",\n"))

@@ -83,17 +83,18 @@ fn plan() {
     let disk = BalanceDisk { model: 0, blocks: drive.blocks() };
     let models = [DriveModel::new(Arc::new(drive), 0.8)];
     let prng = &mut Prng::new(1, "bench plan");
-    let file = |_| {
-        let is_hot = prng.chance(0.5);
-        let disk = if is_hot { prng.below(10) } else { prng.below(u64::from(DISKS)) };
-        BalanceFile {
-            blocks: Blocks::new(1 + prng.below(8_000_000)),
-            request: Blocks::new(8 << prng.below(8)),
-            rate: 0.06 * prng.unit() * prng.unit(),
-            disk: Some(disk as u32),
-        }
-    };
-    let files: Vec<BalanceFile> = (0..FILES).map(file).collect();
+    let files: Vec<BalanceFile> = (0..FILES)
+        .map(|_| {
+            let is_hot = prng.chance(0.5);
+            let disk = if is_hot { prng.below(10) } else { prng.below(u64::from(DISKS)) };
+            BalanceFile {
+                blocks: Blocks::new(1 + prng.below(8_000_000)),
+                request: Blocks::new(8 << prng.below(8)),
+                rate: 0.06 * prng.unit() * prng.unit(),
+                disk: Some(disk as u32),
+            }
+        })
+        .collect();
     let began = Instant::now();
     let mut balancer = Balancer::new(&models, &[disk; DISKS as usize], &files);
     let spec = RebalanceSpec { gain_min: 0.00001, ..RebalanceSpec::default() };

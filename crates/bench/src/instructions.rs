@@ -55,7 +55,7 @@ const PLACES: &[(&str, &str)] = &[
     ("sim/src/cache", "cache"),
     ("model/src/cache", "cache"),
     ("model/src/lru", "cache"),
-    ("model/src/slab", "cache"),
+    ("/slab-", "cache"),
     ("sim/src/engine/queue", "queue"),
     ("sim/src/engine/pick", "queue"),
     ("sim/src/engine/promoted", "queue"),

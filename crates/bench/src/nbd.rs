@@ -172,13 +172,14 @@ pub fn serve(what: &str, socket: &str) {
         }
         _ => panic!("{what}: no such disk"),
     };
-    // Notices about hostile clients would hide the table.
-    let notice = |_: &str| {};
     let address = Address::Unix(socket.into());
     let server = Server::bind(&address, Access::default(), vec![disk], Limits::default(), notice);
     let stop = Stop::new().expect("a pair of sockets");
     server.expect("a free socket").run(&stop).expect("a socket that listens");
 }
+
+/// Notices about hostile clients would hide the table.
+fn notice(_: &str) {}
 
 /// A server in a separate process, killed at the end.
 struct ServerProcess {
@@ -306,9 +307,10 @@ impl Client {
                 let place =
                     if load.random { prng.below(places) } else { u64::from(asked) % places };
                 let offset = place * u64::from(load.length);
-                let command = match load.write {
-                    true => Command::write(offset, load.length),
-                    false => Command::read(offset, load.length),
+                let command = if load.write {
+                    Command::write(offset, load.length)
+                } else {
+                    Command::read(offset, load.length)
                 };
                 let buffer = self.spare.pop().unwrap_or_default();
                 let (_, head) = self.session.request(command, buffer).expect("a valid request");

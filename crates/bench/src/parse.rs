@@ -174,19 +174,22 @@ fn text(format: Format, request: &Request, out: &mut impl Write) -> std::io::Res
             let word = if is_read { "read" } else { "write" };
             writeln!(out, "{us} /dev/sdb {word} {offset} {length}")
         }
-        Format::Blkparse => {
-            for (event, late) in [('Q', 0), ('C', 4_600_000)] {
-                let (whole, part) = ((ns + late) / 1_000_000_000, (ns + late) % 1_000_000_000);
-                writeln!(
-                    out,
-                    "  8,16   5 {number:>8} {whole:>5}.{part:09} 18615  {event}   {letter} {sector} + {SECTORS} [java]"
-                )?;
-            }
-            Ok(())
-        }
+        Format::Blkparse => blkparse(request, letter, out),
         Format::ArcLis => writeln!(out, "{} 1 0 {number}", sector / SECTORS),
         _ => unreachable!("{}: no lines", format.name()),
     }
+}
+
+fn blkparse(request: &Request, letter: char, out: &mut impl Write) -> std::io::Result<()> {
+    let &Request { number, ns, sector, .. } = request;
+    for (event, late) in [('Q', 0), ('C', 4_600_000)] {
+        let (whole, part) = ((ns + late) / 1_000_000_000, (ns + late) % 1_000_000_000);
+        writeln!(
+            out,
+            "  8,16   5 {number:>8} {whole:>5}.{part:09} 18615  {event}   {letter} {sector} + {SECTORS} [java]"
+        )?;
+    }
+    Ok(())
 }
 
 fn binary(format: Format, request: &Request, out: &mut impl Write) -> std::io::Result<()> {

@@ -157,9 +157,10 @@ fn striped() -> [Case; 2] {
         let keys = format!("drive = \"atlas10k\"\nelectronics = {electronics}\narray.drives = 32");
         let name = format!("random 4 KB closed, 32 striped drives, {what}");
         let case = Case::new(name, requests, random(&keys, 32, requests));
-        match electronics {
-            true => case,
-            false => case.beside_disksim(Load { outstanding: 32, drives: 32, ..Load::ONE }),
+        if electronics {
+            case
+        } else {
+            case.beside_disksim(Load { outstanding: 32, drives: 32, ..Load::ONE })
         }
     })
 }

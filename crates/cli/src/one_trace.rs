@@ -18,9 +18,12 @@ pub fn second_trace(error: &clap::Error, words: impl Iterator<Item = OsString>) 
         _ => return None,
     };
     let words: Vec<String> = words.skip(1).map(|word| word.to_string_lossy().into()).collect();
-    let called = |verb: &&[&str]| words.iter().take(verb.len()).eq(verb.iter());
     let is_file = Path::new(other).is_file();
-    let verb = VERBS.into_iter().find(called).filter(|_| is_file)?.join(" ");
+    let verb = VERBS
+        .into_iter()
+        .find(|verb| words.iter().take(verb.len()).eq(verb.iter()))
+        .filter(|_| is_file)?
+        .join(" ");
     let message = format!("`freewheel {verb}` takes one trace at a time, and `{other}` is another");
     let help =
         format!("call it for each: for trace in FILES; do freewheel {verb} \"$trace\"; done");

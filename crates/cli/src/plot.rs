@@ -56,14 +56,16 @@ impl Plot {
     }
 
     fn line(&self, row: usize) -> String {
-        let letter = |column: usize| {
-            let bits = BRAILLE.iter().filter(|(x, y, _)| self.dots[4 * row + y][2 * column + x]);
-            match bits.fold(0, |sum, (_, _, bit)| sum | bit) {
-                0 => ' ',
-                sum => char::from_u32(0x2800 + sum).unwrap_or(' '),
-            }
-        };
-        (0..COLUMNS).map(letter).collect()
+        (0..COLUMNS)
+            .map(|column| {
+                let bits =
+                    BRAILLE.iter().filter(|(x, y, _)| self.dots[4 * row + y][2 * column + x]);
+                match bits.fold(0, |sum, (_, _, bit)| sum | bit) {
+                    0 => ' ',
+                    sum => char::from_u32(0x2800 + sum).unwrap_or(' '),
+                }
+            })
+            .collect()
     }
 
     fn label(&self, row: usize) -> String {
@@ -89,6 +91,7 @@ const BRAILLE: [(usize, usize, u32); 8] = [
 ];
 
 /// The next round number that is not below `least`.
+#[expect(clippy::disallowed_methods, reason = "`libm::pow(10.0, -5.0)` is no power of ten")]
 fn round_step(least: f64) -> f64 {
     let size = 10f64.powf(least.max(f64::MIN_POSITIVE).log10().floor());
     let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * size);

@@ -18,8 +18,11 @@ const NO_BREAK_SPACE: &str = "\u{a0}";
 
 /// True if this stream is a terminal that shows colours to somebody who wants them.
 pub fn has_colours(stream: &impl IsTerminal) -> bool {
-    let is_dumb = || env::var_os("TERM").is_some_and(|name| name == "dumb");
     stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) && !is_dumb()
+}
+
+fn is_dumb() -> bool {
+    env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// Sentences as stdout shows them best: on a terminal within its width, elsewhere as they are.
@@ -38,24 +41,28 @@ fn width(stdout: &Stdout) -> usize {
 /// Every line within this width, its rest below with an indent. Words stay whole, and so does a number with
 /// its unit.
 fn wrapped(text: &str, width: usize) -> String {
-    let line = |line: &str| {
-        let indent = " ".repeat(indent_of_rest(line, width));
-        let options = Options::new(width)
-            .subsequent_indent(&indent)
-            .break_words(false)
-            .word_separator(WordSeparator::AsciiSpace)
-            .word_splitter(WordSplitter::NoHyphenation)
-            .wrap_algorithm(WrapAlgorithm::FirstFit);
-        fill(&with_units(line), options).replace(NO_BREAK_SPACE, " ")
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    text.split('\n')
+        .map(|line| {
+            let indent = " ".repeat(indent_of_rest(line, width));
+            let options = Options::new(width)
+                .subsequent_indent(&indent)
+                .break_words(false)
+                .word_separator(WordSeparator::AsciiSpace)
+                .word_splitter(WordSplitter::NoHyphenation)
+                .wrap_algorithm(WrapAlgorithm::FirstFit);
+            fill(&with_units(line), options).replace(NO_BREAK_SPACE, " ")
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Indent of the rest of a line: below the last of its columns that begins in the left half, below the text
 /// of an item of a list, or a little inwards.
 fn indent_of_rest(line: &str, width: usize) -> usize {
-    let begins = |&(at, letter): &(usize, char)| letter != ' ' && line[..at].ends_with("  ");
-    let columns = line.char_indices().filter(begins).map(|(at, _)| display_width(&line[..at]));
+    let columns = line
+        .char_indices()
+        .filter(|&(at, letter)| letter != ' ' && line[..at].ends_with("  "))
+        .map(|(at, _)| display_width(&line[..at]));
     columns.filter(|&column| column <= width / 2).max().unwrap_or(HANGING)
 }
 

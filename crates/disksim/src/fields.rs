@@ -55,8 +55,7 @@ impl<'a> Fields<'a> {
 
     /// The parameter of this key, the last if it is given more than once.
     pub fn get(&mut self, key: &str) -> Option<&'a Param> {
-        let same = |param: &Param| param.key.eq_ignore_ascii_case(key);
-        let at = self.block.params.iter().rposition(same)?;
+        let at = self.block.params.iter().rposition(|param| param.key.eq_ignore_ascii_case(key))?;
         self.asked[at] = true;
         Some(&self.block.params[at])
     }
@@ -138,10 +137,15 @@ impl<'a> Fields<'a> {
     /// Reports every parameter that no reader used.
     pub fn finish(self, rules: &[Leftover], report: &mut Report) {
         for (param, _) in self.block.params.iter().zip(&self.asked).filter(|(_, asked)| !**asked) {
-            let same = |other: &&Param| other.key.eq_ignore_ascii_case(&param.key);
             let rule = rules.iter().find(|rule| rule.key.eq_ignore_ascii_case(&param.key));
             let why = match rule {
-                _ if self.block.params.iter().rfind(same).is_some_and(|last| last != param) => {
+                _ if self
+                    .block
+                    .params
+                    .iter()
+                    .rfind(|other| other.key.eq_ignore_ascii_case(&param.key))
+                    .is_some_and(|last| last != param) =>
+                {
                     "given again further down, which counts"
                 }
                 Some(rule) if rule.off.is_some_and(|off| is(&param.value, off)) => continue,
@@ -167,11 +171,14 @@ pub(crate) fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str, ImportErr
 
 pub(crate) fn number(value: &Value, key: &str) -> Result<Decimal, ImportError> {
     let shown = value.shown();
-    let error = || wrong(&value.at, format!("`{key}` takes a number, not `{shown}`"));
     match &value.kind {
-        Kind::Text(text) => Decimal::parse(text).ok_or_else(error),
-        _ => Err(error()),
+        Kind::Text(text) => Decimal::parse(text).ok_or_else(|| error(value, key, &shown)),
+        _ => Err(error(value, key, &shown)),
     }
+}
+
+fn error(value: &Value, key: &str, shown: &str) -> ImportError {
+    wrong(&value.at, format!("`{key}` takes a number, not `{shown}`"))
 }
 
 pub(crate) fn whole<T: TryFrom<u128> + PartialOrd + Display>(

@@ -64,9 +64,10 @@ impl<'a> Texts<'a> {
     /// The text of a file, marked as read: among those given by its name or the last part of it,
     /// else from the resolver.
     pub fn get(&mut self, name: &str) -> Option<String> {
-        let same = |given: &&String| base_name(given) == base_name(name);
         let known = self.given.get_key_value(name).map(|(key, _)| key.clone());
-        let known = known.or_else(|| self.given.keys().find(same).cloned());
+        let known = known.or_else(|| {
+            self.given.keys().find(|given| base_name(given) == base_name(name)).cloned()
+        });
         match known {
             Some(key) => {
                 self.read.push(key.clone());
@@ -150,26 +151,30 @@ impl<'a> Texts<'a> {
 /// The files that a text needs: by `source FILE`, or as an extracted seek curve.
 fn named_in(text: &str, name: &str) -> Vec<String> {
     let tokens = scan(text, &base_name(name).into());
-    let word = |at: usize| match tokens.get(at).map(|token| &token.what) {
-        Some(TokenKind::Word(word)) => word.as_str(),
-        _ => "",
-    };
-    let is_extracted = (0..tokens.len()).any(|at| word(at) == "extracted");
+    let is_extracted = (0..tokens.len()).any(|at| word(at, &tokens) == "extracted");
     let mut names = Vec::new();
     // Behind a sourced file stands what that file ends with: a block or a value.
     let mut behind_source = 0;
     for at in 0..tokens.len() {
         let starts = at == behind_source || starts_something(&tokens[..at]);
-        if starts && word(at) == "source" && !word(at + 1).is_empty() {
-            names.push(word(at + 1).to_owned());
+        if starts && word(at, &tokens) == "source" && !word(at + 1, &tokens).is_empty() {
+            names.push(word(at + 1, &tokens).to_owned());
             behind_source = at + 2;
         }
-        let is_curve = [word(at), word(at + 1), word(at + 2)] == ["Full", "seek", "curve"];
-        if is_curve && is_extracted && !word(at + 4).is_empty() {
-            names.push(word(at + 4).to_owned());
+        let is_curve = [word(at, &tokens), word(at + 1, &tokens), word(at + 2, &tokens)]
+            == ["Full", "seek", "curve"];
+        if is_curve && is_extracted && !word(at + 4, &tokens).is_empty() {
+            names.push(word(at + 4, &tokens).to_owned());
         }
     }
     names
+}
+
+fn word(at: usize, tokens: &[Token]) -> &str {
+    match tokens.get(at).map(|token| &token.what) {
+        Some(TokenKind::Word(word)) => word.as_str(),
+        _ => "",
+    }
 }
 
 /// `source` is a word of a key unless a value or a statement begins here.
@@ -204,8 +209,8 @@ fn scan_line(line: &str, at: &Place, tokens: &mut Vec<Token>) {
             tokens.push(Token { what: TokenKind::Mark(first), at: at.clone() });
             first.len_utf8()
         } else {
-            let ends = |c: char| c.is_whitespace() || MARKS.contains(c);
-            let length = rest.find(ends).unwrap_or(rest.len());
+            let length =
+                rest.find(|c: char| c.is_whitespace() || MARKS.contains(c)).unwrap_or(rest.len());
             tokens.push(Token { what: TokenKind::Word(rest[..length].into()), at: at.clone() });
             length
         };

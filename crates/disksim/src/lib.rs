@@ -16,6 +16,8 @@
 //!
 //! Meanings of parameters: CMU-PDL-08-101, the manual of DiskSim 4.0, and its `.modspec` files.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod electronics;
 mod error;
 mod fields;
@@ -133,9 +135,6 @@ fn name_all_missing(
 const READING_ORDER: [&str; 4] = [".parv", ".diskspecs", ".model", ".layout"];
 
 fn read_all(files: &[(&str, &str)], texts: &mut Texts<'_>) -> Result<Document, ImportError> {
-    let rank = |name: &str| {
-        READING_ORDER.iter().position(|end| name.ends_with(end)).unwrap_or(READING_ORDER.len())
-    };
     let mut names: Vec<&str> = files
         .iter()
         .filter(|(name, text)| !is_seek_file(name, text))
@@ -150,6 +149,10 @@ fn read_all(files: &[(&str, &str)], texts: &mut Texts<'_>) -> Result<Document, I
         }
     }
     Ok(document)
+}
+
+fn rank(name: &str) -> usize {
+    READING_ORDER.iter().position(|end| name.ends_with(end)).unwrap_or(READING_ORDER.len())
 }
 
 fn is_seek_file(name: &str, text: &str) -> bool {
@@ -171,9 +174,8 @@ fn choose(
             found.push(whole);
         }
     }
-    let named = |block: &Block| block.name.clone().unwrap_or_default();
-    let used = |block: &Block| document.instantiated.contains(&named(block));
-    let at = found.iter().position(used).unwrap_or(0);
+    let at =
+        found.iter().position(|block| document.instantiated.contains(&named(block))).unwrap_or(0);
     if found.len() > 1 {
         let names: Vec<String> = found.iter().map(named).collect();
         report.note(format!(
@@ -185,14 +187,25 @@ fn choose(
     Ok((at < found.len()).then(|| found.swap_remove(at)))
 }
 
+fn named(block: &Block) -> String {
+    block.name.clone().unwrap_or_default()
+}
+
 /// Merges a block with the block of its type: its own parameters win.
 fn inherit(block: &Block, document: &Document) -> Result<Block, ImportError> {
     let mut whole = block.clone();
     for _ in 0..document.blocks.len() {
-        let is_parent = |other: &&Block| other.name.as_ref() == Some(&whole.kind);
-        let Some(parent) = document.blocks.iter().find(is_parent) else { return Ok(whole) };
-        let own = |param: &&Param| !whole.params.iter().any(|mine| mine.key == param.key);
-        let inherited: Vec<Param> = parent.params.iter().filter(own).cloned().collect();
+        let Some(parent) =
+            document.blocks.iter().find(|other| other.name.as_ref() == Some(&whole.kind))
+        else {
+            return Ok(whole);
+        };
+        let inherited: Vec<Param> = parent
+            .params
+            .iter()
+            .filter(|param| !whole.params.iter().any(|mine| mine.key == param.key))
+            .cloned()
+            .collect();
         whole.params.extend(inherited);
         whole.kind = parent.kind.clone();
     }
@@ -233,12 +246,7 @@ fn note_unused(document: &Document, model: &Block, texts: &Texts<'_>, report: &m
 /// Counts what is not about the drive.
 fn note_others(document: &Document, report: &mut Report) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let of_drive = |kind: &str| {
-        let base = document.blocks.iter().find(|block| block.name.as_deref() == Some(kind));
-        let kind = base.map_or(kind, |block| &block.kind);
-        ["disksim_disk", "dm_disk"].contains(&kind) || kind.starts_with("dm_")
-    };
-    for block in document.blocks.iter().filter(|block| !of_drive(&block.kind)) {
+    for block in document.blocks.iter().filter(|block| !of_drive(&block.kind, document)) {
         *counts.entry(&block.kind).or_default() += block.count();
     }
     let total: usize = counts.values().sum();
@@ -247,6 +255,12 @@ fn note_others(document: &Document, report: &mut Report) {
         let kinds = kinds.join(", ");
         report.note(format!("{total} parameters are not about the drive ({kinds})"));
     }
+}
+
+fn of_drive(kind: &str, document: &Document) -> bool {
+    let base = document.blocks.iter().find(|block| block.name.as_deref() == Some(kind));
+    let kind = base.map_or(kind, |block| &block.kind);
+    ["disksim_disk", "dm_disk"].contains(&kind) || kind.starts_with("dm_")
 }
 
 /// The spec must build, and its capacity is held against the one stated.

@@ -117,8 +117,7 @@ impl Decimal {
         let above = if self.is_negative() && within > 0 { below - within } else { within };
         // 63 of 334 stays 63/334; only powers of ten are cut.
         let shared = if self.scale == 0 { 1 } else { common_divisor(above, below) };
-        let narrow = |n: u128| u64::try_from(n / shared).ok();
-        Turn::from_ratio(narrow(above)?, narrow(below)?)
+        Turn::from_ratio(narrow(above, shared)?, narrow(below, shared)?)
     }
 
     /// Fraction to the nearest thousand-millionth of a turn, if it does not fit.
@@ -134,6 +133,10 @@ impl Decimal {
         let nano = divide_rounded(within, below) as i64;
         (if self.is_negative() { -nano } else { nano }).rem_euclid(NANO_TURNS)
     }
+}
+
+fn narrow(n: u128, shared: u128) -> Option<u64> {
+    u64::try_from(n / shared).ok()
 }
 
 /// Thousand-millionths in a turn.

@@ -190,10 +190,10 @@ impl SeekTable {
             self.announced = count.trim().parse().ok();
             return Ok(());
         }
-        let form = || wrong(at, format!("expected `CYLINDERS, MS`, found `{line}`"));
         let mut parts = line.split(',').map(str::trim);
-        let distance = parts.next().and_then(|part| part.parse::<u32>().ok()).ok_or_else(form)?;
-        let time = parts.next().and_then(Decimal::parse).ok_or_else(form)?.f64();
+        let distance =
+            parts.next().and_then(|part| part.parse::<u32>().ok()).ok_or_else(|| form(at, line))?;
+        let time = parts.next().and_then(Decimal::parse).ok_or_else(|| form(at, line))?.f64();
         self.deviations += usize::from(parts.next().is_some());
         if distance > CYLINDERS_MAX {
             return Err(wrong(at, format!("a distance beyond {CYLINDERS_MAX} cylinders")));
@@ -231,4 +231,8 @@ impl SeekTable {
         }
         Ok(CurveSpec::Table { cylinders_ms: self.points })
     }
+}
+
+fn form(at: &Place, line: &str) -> ImportError {
+    wrong(at, format!("expected `CYLINDERS, MS`, found `{line}`"))
 }

@@ -23,8 +23,10 @@ pub(super) fn are_bands(
     clock: &mut Clock,
     zones: &mut [ZoneMap],
 ) -> Result<bool, ExtractError> {
-    let is_turned = |zone: &&ZoneMap| zone.runs.as_ref().is_some_and(|runs| !runs.steps.is_empty());
-    let longest = zones.iter().filter(is_turned).max_by_key(|zone| zone.blocks);
+    let longest = zones
+        .iter()
+        .filter(|zone| zone.runs.as_ref().is_some_and(|runs| !runs.steps.is_empty()))
+        .max_by_key(|zone| zone.blocks);
     let Some(zone) = longest.or_else(|| zones.iter().find(|zone| zone.heads >= WIDTH_MIN)) else {
         return Ok(false);
     };
@@ -78,11 +80,13 @@ fn surfaces_as_runs(zone: &mut ZoneMap) {
         None => vec![zone.cylinder_step],
         Some(runs) => {
             let (within, groups) = (zone.cylinder_step, runs.tracks / tracks);
-            let between = |step: &f64| {
-                let last = fold(step - (groups - 1) as f64 * within);
-                (1..groups).map(move |_| within).chain([last])
-            };
-            runs.steps.iter().flat_map(between).collect()
+            runs.steps
+                .iter()
+                .flat_map(|step| {
+                    let last = fold(step - (groups - 1) as f64 * within);
+                    (1..groups).map(move |_| within).chain([last])
+                })
+                .collect()
         }
     };
     zone.runs = Some(Runs { tracks, blocks, steps, slips_stay: false });
@@ -100,11 +104,9 @@ pub(super) fn order(
     let found = in_bands(prober, clock, zones)?;
     let width = zones.iter().filter_map(width).max().unwrap_or(1);
     let last = zones.len().saturating_sub(1);
-    // After the drive's last block its last band may have surfaces without data.
-    let is_as_wide = |(at, zone): &(usize, &ZoneMap)| {
-        is_whole(zone, width, found.surfaces) || (*at == last && self::width(zone) == Some(width))
-    };
-    if let Some((_, other)) = zones.iter().enumerate().find(|zone| !is_as_wide(zone)) {
+    if let Some((_, other)) =
+        zones.iter().enumerate().find(|zone| !is_as_wide(zone, width, &found, last))
+    {
         return Err(ExtractError::NarrowerBand { block: other.first, cylinders: width });
     }
     let mut first_cylinder = 0;
@@ -114,6 +116,11 @@ pub(super) fn order(
         first_cylinder += zone.cylinders();
     }
     Ok(())
+}
+
+/// After the drive's last block its last band may have surfaces without data.
+fn is_as_wide((at, zone): &(usize, &ZoneMap), width: u64, found: &InBands, last: usize) -> bool {
+    is_whole(zone, width, found.surfaces) || (*at == last && self::width(zone) == Some(width))
 }
 
 /// Cylinders of a band.
@@ -133,7 +140,6 @@ fn in_bands(
     clock: &mut Clock,
     zones: &[ZoneMap],
 ) -> Result<InBands, ExtractError> {
-    let count = |zone: &ZoneMap| zone.blocks / zone.runs.as_ref().map_or(1, |runs| runs.blocks);
     let index = (0..zones.len()).max_by_key(|&at| count(&zones[at])).unwrap_or_default();
     let (zone, runs) = (&zones[index], count(&zones[index]));
 
@@ -169,6 +175,10 @@ fn in_bands(
         }
     }
     Err(unclear())
+}
+
+fn count(zone: &ZoneMap) -> u64 {
+    zone.blocks / zone.runs.as_ref().map_or(1, |runs| runs.blocks)
 }
 
 /// True if the second band begins with the last surface: from the first track of the drive's first surface,

@@ -104,18 +104,18 @@ pub(super) fn fold(turns: f64) -> f64 {
 /// The angles among these that agree: most of those that lie within `width`. The others were held up
 /// by a cause outside the drive.
 pub(super) fn agreeing(angles: &[f64], width: f64) -> Vec<usize> {
-    let near = |begin: f64| {
-        let inside = |other: &usize| fold(angles[*other] - begin) <= width;
-        (0..angles.len()).filter(inside).collect::<Vec<_>>()
-    };
     let mut best = Vec::new();
     for &angle in angles {
-        let found = near(angle);
+        let found = near(angle, angles, width);
         if found.len() > best.len() {
             best = found;
         }
     }
     best
+}
+
+fn near(begin: f64, angles: &[f64], width: f64) -> Vec<usize> {
+    (0..angles.len()).filter(|other| fold(angles[*other] - begin) <= width).collect::<Vec<_>>()
 }
 
 /// Mean of angles that lie within half a turn.
@@ -174,8 +174,10 @@ impl Clock {
     fn begin(&mut self, passes: &[Vec<Option<Done>>], period_ns: f64) {
         (self.period_ns, self.pace_ns) = (period_ns, period_ns);
         self.zero_ns = passes[0].iter().flatten().next().map_or(0.0, |done| done.end.ns() as f64);
-        let angle = |done: Done| fold((done.end.ns() as f64 - self.zero_ns) / period_ns);
-        self.angles = passes[0].iter().map(|done| done.map(angle)).collect();
+        self.angles = passes[0]
+            .iter()
+            .map(|done| done.map(|done| fold((done.end.ns() as f64 - self.zero_ns) / period_ns)))
+            .collect();
         self.passed(&passes[0]);
         // Its deviation from itself is 0.
         (self.jitter_square, self.passes) = (0.0, 0.0);
@@ -322,12 +324,11 @@ impl Clock {
         let mut kept: Vec<f64> = agreeing(off, PASS_WIDTH).iter().map(|&at| off[at]).collect();
         loop {
             let mean = mean_angle(kept.iter().copied());
-            let from_mean = |off: &f64| signed(off - mean);
             let count = kept.len() as f64;
-            let square = kept.iter().map(|off| from_mean(off).powi(2)).sum::<f64>() / count;
+            let square = kept.iter().map(|off| from_mean(off, mean).powi(2)).sum::<f64>() / count;
             let allowed = HELD_UP * square.sqrt() + ALWAYS_ALLOWED_NS / self.pace_ns;
             let before = kept.len();
-            kept.retain(|off| from_mean(off).abs() <= allowed);
+            kept.retain(|off| from_mean(off, mean).abs() <= allowed);
             if kept.len() == before {
                 return (mean, square);
             }
@@ -337,12 +338,11 @@ impl Clock {
     fn take_pace(&mut self) {
         let all: Vec<&[Passage]> = self.zeros.iter().map(Vec::as_slice).collect();
         let before_ns = self.period_ns;
-        let span_ns = |zeros: &[Passage]| turns_in(zeros) * before_ns;
-        if all.iter().any(|zeros| span_ns(zeros) >= PERIOD_SPAN_NS) {
+        if all.iter().any(|zeros| span_ns(zeros, before_ns) >= PERIOD_SPAN_NS) {
             self.period_ns = slope(&all).unwrap_or(before_ns);
         }
         let zeros = all.last().copied().unwrap_or_default();
-        let is_known = span_ns(zeros) >= PACE_SPAN_NS || self.every < SYNCHRONISE_EVERY;
+        let is_known = span_ns(zeros, before_ns) >= PACE_SPAN_NS || self.every < SYNCHRONISE_EVERY;
         let pace = passages::pace(zeros, self.stray_allowed_ns()).filter(|_| is_known);
         self.pace_ns = pace.unwrap_or(self.period_ns);
     }
@@ -394,9 +394,6 @@ impl Clock {
                 break;
             }
         }
-        let mean = |(angles, agreed): (&Vec<f64>, &Vec<usize>)| {
-            mean_angle(agreed.iter().map(|&at| angles[at]))
-        };
         Ok(angles.iter().zip(&agreed).map(mean).collect())
     }
 
@@ -404,6 +401,18 @@ impl Clock {
         let width = 2.0 * (HELD_UP * self.jitter_ns() + self.stray_ns()) + ALWAYS_ALLOWED_NS;
         agreeing(angles, width / self.pace_ns)
     }
+}
+
+fn from_mean(off: &f64, mean: f64) -> f64 {
+    signed(off - mean)
+}
+
+fn span_ns(zeros: &[Passage], before_ns: f64) -> f64 {
+    turns_in(zeros) * before_ns
+}
+
+fn mean((angles, agreed): (&Vec<f64>, &Vec<usize>)) -> f64 {
+    mean_angle(agreed.iter().map(|&at| angles[at]))
 }
 
 /// From the first pass over some references to each of the others.
@@ -473,14 +482,20 @@ fn in_phase(spans_ns: &[f64], hz: f64) -> f64 {
 /// The period near a guess of which spans are multiples, by least squares. The worst tenth is left
 /// out: an answer that was held up would count for much.
 fn fitted(spans_ns: &[f64], guess_ns: f64) -> f64 {
-    let off = |span: &f64| signed(span / guess_ns).abs();
     let mut best = spans_ns.to_vec();
-    best.sort_by(|a, b| off(a).total_cmp(&off(b)));
+    best.sort_by(|a, b| off(a, guess_ns).total_cmp(&off(b, guess_ns)));
     best.truncate(spans_ns.len() - spans_ns.len() / 10);
-    let turns = |span: f64| (span / guess_ns).round();
-    let above: f64 = best.iter().map(|&span| turns(span) * span).sum();
-    let below: f64 = best.iter().map(|&span| turns(span).powi(2)).sum();
+    let above: f64 = best.iter().map(|&span| turns(span, guess_ns) * span).sum();
+    let below: f64 = best.iter().map(|&span| turns(span, guess_ns).powi(2)).sum();
     above / below
+}
+
+fn off(span: &f64, guess_ns: f64) -> f64 {
+    signed(span / guess_ns).abs()
+}
+
+fn turns(span: f64, guess_ns: f64) -> f64 {
+    (span / guess_ns).round()
 }
 
 #[cfg(test)]

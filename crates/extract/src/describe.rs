@@ -120,8 +120,11 @@ pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
 }
 
 fn curve(seeks: &[(u32, u64)], less_ns: f64) -> CurveSpec {
-    let ms = |ns: u64| (ns as f64 - less_ns).max(0.0) / 1e6;
-    CurveSpec::Table { cylinders_ms: seeks.iter().map(|&(d, ns)| (d, ms(ns))).collect() }
+    CurveSpec::Table { cylinders_ms: seeks.iter().map(|&(d, ns)| (d, ms(ns, less_ns))).collect() }
+}
+
+fn ms(ns: u64, less_ns: f64) -> f64 {
+    (ns as f64 - less_ns).max(0.0) / 1e6
 }
 
 fn duration(ns: f64) -> SimDuration {
@@ -160,19 +163,18 @@ impl Answers {
 /// Command processing of reads and of writes that visit the media, and of their answers.
 fn overheads(found: &Found) -> OverheadSpec {
     let answers = Answers::of(found);
-    let time = |ns: f64| duration(ns - answers.before_host_ns());
-    let read = time(found.overhead_ns);
+    let read = time(found.overhead_ns, &answers);
     let (read_miss, write_miss) = match &found.writes {
         None => (AfterOp::both(read), AfterOp::both(read)),
         Some(writes) => (
-            AfterOp { after_read: read, after_write: time(writes.read_after_write_ns) },
+            AfterOp { after_read: read, after_write: time(writes.read_after_write_ns, &answers) },
             AfterOp {
-                after_read: time(writes.after_read_ns),
-                after_write: time(writes.after_write_ns),
+                after_read: time(writes.after_read_ns, &answers),
+                after_write: time(writes.after_write_ns, &answers),
             },
         ),
     };
-    let hit = found.buffer.map_or(read, |buffer| time(buffer.hit.ns() as f64));
+    let hit = found.buffer.map_or(read, |buffer| time(buffer.hit.ns() as f64, &answers));
     OverheadSpec {
         read_hit: AfterOp::both(hit),
         read_miss,
@@ -181,6 +183,10 @@ fn overheads(found: &Found) -> OverheadSpec {
         read_completion: duration(answers.read_ns),
         write_completion: duration(answers.write_ns),
     }
+}
+
+fn time(ns: f64, answers: &Answers) -> SimDuration {
+    duration(ns - answers.before_host_ns())
 }
 
 fn electronics(found: &Found) -> ElectronicsSpec {
@@ -317,12 +323,13 @@ fn mechanics(
         Some(measured) => {
             let less = measured - spec.head_switch.ns() as f64;
             // Both are whole nanoseconds but for rounding.
-            let how = match less > 1.0 {
-                true => format!(
+            let how = if less > 1.0 {
+                format!(
                     "{how}; {} less than that, as else reads over the ends of tracks would lose turns",
                     us(less)
-                ),
-                false => how.clone(),
+                )
+            } else {
+                how.clone()
             };
             push("head_switch", us(spec.head_switch.ns() as f64), Approximate, how);
         }

@@ -89,7 +89,6 @@ pub(super) const KEYS: [&str; 10] = [
 
 /// A value of these as text; None where a drive has no such part.
 pub(super) fn value(spec: &DriveSpec, key: &str) -> Option<String> {
-    let yes = |is: bool| String::from(if is { "yes" } else { "no" });
     let buffer = spec.electronics.buffer.as_ref();
     Some(match key {
         "zero_latency" => yes(spec.zero_latency.read),
@@ -103,6 +102,10 @@ pub(super) fn value(spec: &DriveSpec, key: &str) -> Option<String> {
         "electronics.buffer.almost_hits" => yes(buffer?.almost_hits),
         _ => yes(buffer?.read_ahead_on_hit),
     })
+}
+
+fn yes(is: bool) -> String {
+    String::from(if is { "yes" } else { "no" })
 }
 
 /// Rounds over all choices at most; in most cases the second changes no choice.

@@ -49,9 +49,10 @@ pub(super) fn regroup(
         zone.cylinder_step = fold(zone.cylinder_step * heads as f64);
         first_cylinder += zone.cylinders();
     }
-    match first_cylinder > CYLINDERS_MAX {
-        true => Err(ExtractError::Bands { tracks: first_cylinder }),
-        false => Ok(zones),
+    if first_cylinder > CYLINDERS_MAX {
+        Err(ExtractError::Bands { tracks: first_cylinder })
+    } else {
+        Ok(zones)
     }
 }
 
@@ -78,25 +79,30 @@ fn spread(times: &[f64]) -> f64 {
 /// single surface.
 fn explanations(lags_ns: &[f64], heads: u64, turns_back: bool) -> Option<usize> {
     let lag = |track: u64| lags_ns.get(track as usize - 1).copied();
-    let like_first = |cylinder: u64| match turns_back && cylinder % 2 == 1 {
-        true => cylinder * heads + heads - 1,
-        false => cylinder * heads,
-    };
     let switch = lag(1)?;
     let mut times = vec![switch];
     let mut off = Vec::new();
     for cylinder in 0..lags_ns.len() as u64 / heads {
-        let seek = if cylinder == 0 { switch } else { lag(like_first(cylinder))? };
+        let seek =
+            if cylinder == 0 { switch } else { lag(like_first(cylinder, turns_back, heads))? };
         times.push(seek);
         let others =
             (0..heads).map(|order| cylinder * heads + order).skip(usize::from(cylinder == 0));
-        let others = others.filter(|track| *track != like_first(cylinder) && *track > 1);
+        let others =
+            others.filter(|track| *track != like_first(cylinder, turns_back, heads) && *track > 1);
         off.extend(others.filter_map(lag).map(|lag| (lag - seek.max(switch)).abs()));
     }
-    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
     let steps: Vec<f64> = times.windows(2).skip(1).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let is_like = !off.is_empty() && off.iter().all(|off| *off < SAME_NS);
     (is_like && mean(&steps) > STEPS_DIFFER * mean(&off)).then_some(times.len())
+}
+
+fn like_first(cylinder: u64, turns_back: bool, heads: u64) -> u64 {
+    if turns_back && cylinder % 2 == 1 { cylinder * heads + heads - 1 } else { cylinder * heads }
+}
+
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len().max(1) as f64
 }
 
 /// Times change this many times more from cylinder to cylinder than within one.

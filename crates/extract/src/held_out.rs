@@ -165,7 +165,6 @@ fn choose(prober: &mut Prober<'_>, before: &[Request], writes: bool) -> (Kind, u
     let longer = LENGTHS[one_of(prober, LENGTHS.len())];
     let (kind, what) = (prober.below(10), prober.below(2));
     let length = if what == 0 { 1 } else { longer };
-    let fits = |block: u64, length: u32| block.min(all.saturating_sub(length.into()));
     let Some(last) = before.last() else { return (Kind::Single, prober.below(all), 1) };
     if writes && kind < 3 {
         // The drive is somewhere else by now, or the block has just passed.
@@ -174,13 +173,17 @@ fn choose(prober: &mut Prober<'_>, before: &[Request], writes: bool) -> (Kind, u
     }
     match kind {
         0..4 => (Kind::Single, prober.below(all), 1),
-        4..7 => (Kind::Longer, fits(prober.below(all), longer), longer),
-        7 => (Kind::Near, fits(last.block + u64::from(last.blocks), length), length),
+        4..7 => (Kind::Longer, fits(prober.below(all), longer, all), longer),
+        7 => (Kind::Near, fits(last.block + u64::from(last.blocks), length, all), length),
         _ => {
             let away = (last.block + prober.below(2 * NEAR)).saturating_sub(NEAR);
-            (Kind::Near, fits(away, length), length)
+            (Kind::Near, fits(away, length, all), length)
         }
     }
+}
+
+fn fits(block: u64, length: u32, all: u64) -> u64 {
+    block.min(all.saturating_sub(length.into()))
 }
 
 /// A read near one of those before, or anywhere.
@@ -216,22 +219,31 @@ pub(super) fn compare(spec: &DriveSpec, sent: &Requests, sector: SectorFormat) -
     let (Some(whole), Some(mechanics)) = (predicted(spec), predicted(&mechanics)) else {
         return Vec::new();
     };
-    let named = |what: &str| match sector {
-        SectorFormat::Native512 => what.to_owned(),
-        _ => what.replace("block", "sector"),
-    };
     let requests: Vec<Request> = sent.counted().copied().collect();
     let of = |what: &str, kind: Option<Kind>| {
-        let counts = |at: &usize| kind.is_none_or(|kind| requests[*at].kind == kind);
-        let chosen: Vec<usize> = (0..requests.len()).filter(counts).collect();
-        let pick = |times: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            chosen.iter().map(|&at| times(at)).collect()
-        };
-        let measured = pick(&|at| requests[at].took.ns() as f64);
-        row(&named(what), measured, [pick(&|at| whole[at]), pick(&|at| mechanics[at])])
+        let chosen: Vec<usize> = (0..requests.len())
+            .filter(|at| kind.is_none_or(|kind| requests[*at].kind == kind))
+            .collect();
+        let measured = pick(&|at| requests[at].took.ns() as f64, &chosen);
+        row(
+            &named(what, &sector),
+            measured,
+            [pick(&|at| whole[at], &chosen), pick(&|at| mechanics[at], &chosen)],
+        )
     };
     let kinds = KINDS.iter().map(|&(kind, what)| of(what, Some(kind)));
     std::iter::once(of("all", None)).chain(kinds).flatten().collect()
+}
+
+fn named(what: &str, sector: &SectorFormat) -> String {
+    match sector {
+        SectorFormat::Native512 => what.to_owned(),
+        _ => what.replace("block", "sector"),
+    }
+}
+
+fn pick(times: &dyn Fn(usize) -> f64, chosen: &[usize]) -> Vec<f64> {
+    chosen.iter().map(|&at| times(at)).collect()
 }
 
 /// None without a request.
@@ -239,7 +251,6 @@ fn row(what: &str, mut measured: Vec<f64>, mut predicted: [Vec<f64>; 2]) -> Opti
     if measured.is_empty() {
         return None;
     }
-    let mean = |times: &[f64]| duration(times.iter().sum::<f64>() / times.len() as f64);
     measured.sort_by(f64::total_cmp);
     predicted.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
     let [whole, mechanics] = &predicted;
@@ -252,6 +263,10 @@ fn row(what: &str, mut measured: Vec<f64>, mut predicted: [Vec<f64>; 2]) -> Opti
         mechanics_mean: mean(mechanics),
         mechanics_demerit: duration(demerit(&measured, mechanics)),
     })
+}
+
+fn mean(times: &[f64]) -> SimDuration {
+    duration(times.iter().sum::<f64>() / times.len() as f64)
 }
 
 fn duration(ns: f64) -> SimDuration {

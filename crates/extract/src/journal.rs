@@ -124,16 +124,11 @@ pub fn read_journal(
 ) -> Result<VecDeque<JournalEntry>, JournalError> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut lines = whole.lines().enumerate();
-    let wrong = |at: usize, line: &str| {
-        let text = line.chars().take(80).collect();
-        JournalError::Line { line: at + 1, text }
-    };
     let Some((_, first)) = lines.next() else { return Ok(VecDeque::new()) };
     if first != head.line() {
         if !first.starts_with(VERSION) {
             return Err(wrong(0, first));
         }
-        let what = |line: &str| line[VERSION.len()..].trim_start_matches(": ").to_owned();
         return Err(JournalError::Other { there: what(first), here: what(&head.line()) });
     }
     let mut entries = VecDeque::new();
@@ -142,6 +137,15 @@ pub fn read_journal(
         entries.push_back(entry.ok_or_else(|| wrong(at, line))?);
     }
     Ok(entries)
+}
+
+fn wrong(at: usize, line: &str) -> JournalError {
+    let text = line.chars().take(80).collect();
+    JournalError::Line { line: at + 1, text }
+}
+
+fn what(line: &str) -> String {
+    line[VERSION.len()..].trim_start_matches(": ").to_owned()
 }
 
 #[cfg(test)]

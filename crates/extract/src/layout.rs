@@ -69,8 +69,8 @@ fn is_of(zone: &ZoneMap, runs: &Runs) -> bool {
 /// The runs of a zone that may have to be zones of their own in the file: with spares, or skews that
 /// are not those of bands.
 fn apart(zone: &ZoneMap) -> Option<&Runs> {
-    let is_turned = |runs: &&Runs| !runs.steps.is_empty() && zone.in_bands.is_none();
-    let turned = zone.runs.as_ref().filter(is_turned);
+    let turned =
+        zone.runs.as_ref().filter(|runs| !runs.steps.is_empty() && zone.in_bands.is_none());
     zone.spared().map(|(runs, _)| runs).or(turned)
 }
 
@@ -144,12 +144,15 @@ fn zone_spec(zone: &ZoneMap, before: f64, within: f64, unit: SpareUnit) -> ZoneS
 
 /// Places of the defects. Those before the same block lie side by side.
 fn slips(zone: &ZoneMap) -> Vec<u64> {
-    let place = |(index, slip): (usize, &super::map::SlipFound)| {
-        let later = zone.slips[index + 1..].iter().filter(|other| other.before == slip.before);
-        let end = zone.position(slip.before) - later.map(|other| other.count).sum::<u64>();
-        end - slip.count..end
-    };
-    zone.slips.iter().enumerate().flat_map(place).collect()
+    zone.slips
+        .iter()
+        .enumerate()
+        .flat_map(|(index, slip)| {
+            let later = zone.slips[index + 1..].iter().filter(|other| other.before == slip.before);
+            let end = zone.position(slip.before) - later.map(|other| other.count).sum::<u64>();
+            end - slip.count..end
+        })
+        .collect()
 }
 
 /// From track to track, from cylinder to cylinder, and from band to band where that differs.

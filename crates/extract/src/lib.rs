@@ -435,10 +435,8 @@ fn extract_blocks(
     let buffer = buffer::measure(&mut prober)?;
     prober.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
     let mut clock = Clock::find(&mut prober)?;
-    let write_late_ns = match options.writes {
-        true => writes::reach_the_media(&mut prober, &mut clock)?,
-        false => 0.0,
-    };
+    let write_late_ns =
+        if options.writes { writes::reach_the_media(&mut prober, &mut clock)? } else { 0.0 };
     let (zones, layout) = tracks(&mut prober, &mut clock, options.surfaces)?;
     prober.begin("bus", 1);
     let bus = bus::measure(&mut prober, &mut clock, &zones, buffer)?;
@@ -453,10 +451,8 @@ fn extract_blocks(
         }
     };
     let times = movements_of(&mut timer, ways, "seeks")?;
-    let writes = match options.writes {
-        true => Some(writes::measure(&mut timer, &times, ways)?),
-        false => None,
-    };
+    let writes =
+        if options.writes { Some(writes::measure(&mut timer, &times, ways)?) } else { None };
     clock.settle(&mut prober)?;
     let mut found = Found {
         sector,
@@ -590,8 +586,8 @@ fn movements_of(
     }
     let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
     let zones = timer.zones;
-    let pair = |prober: &mut Prober<'_>| ways.pair(zones, prober, distance);
-    let at_rest = timer.least_lag_at_rest_ns(timer.to, lag, pair)?;
+    let at_rest =
+        timer.least_lag_at_rest_ns(timer.to, lag, |prober| ways.pair(zones, prober, distance))?;
     Ok(Movements {
         mapping: ways.mapping(),
         at_rest_ns: at_rest.ok_or_else(|| no_time("a command without movement"))?,

@@ -78,8 +78,10 @@ pub(super) fn cylinders(zones: &[ZoneMap]) -> u64 {
 impl ZoneMap {
     /// The runs and the places of one, if its spares are its own.
     pub fn spared(&self) -> Option<(&Runs, u64)> {
-        let with_places = |runs| (runs, Runs::places(runs, self.per_track));
-        self.runs.as_ref().map(with_places).filter(|(runs, places)| runs.blocks < *places)
+        self.runs
+            .as_ref()
+            .map(|runs| (runs, Runs::places(runs, self.per_track)))
+            .filter(|(runs, places)| runs.blocks < *places)
     }
 
     /// True if each track has its own spares.
@@ -158,11 +160,12 @@ impl ZoneMap {
     /// Tracks of the zone, to the end of its last run if that is whole.
     fn tracks(&self) -> u64 {
         let track = self.track_of(self.end() - 1).0;
-        let whole = |(runs, _): (&Runs, u64)| {
-            let next = (track / runs.tracks + 1) * runs.tracks;
-            Some(next).filter(|&next| self.track_first(next) == self.end())
-        };
-        self.spared().and_then(whole).unwrap_or(track + 1)
+        self.spared()
+            .and_then(|(runs, _)| {
+                let next = (track / runs.tracks + 1) * runs.tracks;
+                Some(next).filter(|&next| self.track_first(next) == self.end())
+            })
+            .unwrap_or(track + 1)
     }
 
     /// Whole cylinders that its blocks lie in.

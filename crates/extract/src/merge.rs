@@ -59,9 +59,11 @@ impl TrackMap {
         let comparable: Vec<bool> = (0..layouts[0].zones.len())
             .map(|zone| layouts.iter().all(|layout| has_same_zones(layout, &layouts[0], zone)))
             .collect();
-        let is_shared =
-            |hole: &HolePlace| comparable[hole.0] && holes.iter().all(|all| all.contains(hole));
-        let shared: Vec<HolePlace> = holes[0].iter().copied().filter(is_shared).collect();
+        let shared: Vec<HolePlace> = holes[0]
+            .iter()
+            .copied()
+            .filter(|hole| comparable[hole.0] && holes.iter().all(|all| all.contains(hole)))
+            .collect();
         let stretches = stretches(&layouts[0], &shared);
         Ok(TrackMerge {
             map: Self {
@@ -82,23 +84,28 @@ impl TrackMap {
 type SkewOf = fn(&SurfaceZone) -> f64;
 
 fn holes(layout: &SurfaceLayout) -> Vec<HolePlace> {
-    let of_zone = |(index, zone): (usize, &SurfaceZone)| -> Vec<HolePlace> {
-        let pieces = 0..zone.pieces.len();
-        let of_piece =
-            |piece| layout.holes(zone, piece).into_iter().map(move |hole| (index, piece, hole));
-        pieces.flat_map(of_piece).collect()
-    };
-    layout.zones.iter().enumerate().flat_map(of_zone).collect()
+    layout
+        .zones
+        .iter()
+        .enumerate()
+        .flat_map(|(index, zone)| -> Vec<HolePlace> {
+            let pieces = 0..zone.pieces.len();
+            let of_piece =
+                |piece| layout.holes(zone, piece).into_iter().map(move |hole| (index, piece, hole));
+            pieces.flat_map(of_piece).collect()
+        })
+        .collect()
 }
 
 /// True if two layouts have the same tracks up to the end of a zone.
 fn has_same_zones(a: &SurfaceLayout, b: &SurfaceLayout, zone: usize) -> bool {
-    let is_like = |(a, b): (&SurfaceZone, &SurfaceZone)| {
-        (a.cylinders, &a.densities) == (b.cylinders, &b.densities)
-    };
     (a.surfaces, a.width, a.surfaces_turn) == (b.surfaces, b.width, b.surfaces_turn)
         && a.zones.len() > zone
-        && a.zones.iter().zip(&b.zones).take(zone + 1).all(is_like)
+        && a.zones
+            .iter()
+            .zip(&b.zones)
+            .take(zone + 1)
+            .all(|(a, b)| (a.cylinders, &a.densities) == (b.cylinders, &b.densities))
 }
 
 /// Stretches of a layout with these holes alone.
@@ -157,7 +164,6 @@ fn rows(samples: &[TrackMap], layouts: &[SurfaceLayout]) -> Vec<MergedValue> {
     let zones = layouts.iter().map(|layout| layout.zones.len()).max().unwrap_or(0);
     for zone in 0..zones {
         let of = move |layout: &SurfaceLayout| layout.zones.get(zone).cloned();
-        let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
         let number = zone + 1;
         rows.push(row(&format!("zone {number}: cylinders"), layouts, |layout| {
             text(of(layout).map(|zone| zone.cylinders.to_string()))
@@ -184,6 +190,10 @@ fn rows(samples: &[TrackMap], layouts: &[SurfaceLayout]) -> Vec<MergedValue> {
     rows
 }
 
+fn text(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".into())
+}
+
 fn row<T>(name: &str, samples: &[T], value: impl Fn(&T) -> String) -> MergedValue {
     let values: Vec<String> = samples.iter().map(value).collect();
     let agrees = values.iter().all(|value| *value == values[0]);
@@ -202,6 +212,12 @@ fn near<T>(
         (Some(value), Some(first)) => is_like(*value, first),
         _ => false,
     });
-    let text = |value: &Option<f64>| value.map_or("-".into(), |value| format!("{value:.3}"));
-    MergedValue { name: name.into(), values: values.iter().map(text).collect(), agrees }
+    MergedValue {
+        name: name.into(),
+        values: values
+            .iter()
+            .map(|value| value.map_or("-".into(), |value| format!("{value:.3}")))
+            .collect(),
+        agrees,
+    }
 }

@@ -49,15 +49,18 @@ pub(super) fn slope(sessions: &[&[Passage]]) -> Option<f64> {
         // From the first, so that large numbers do not take the nanoseconds away.
         let Some(first) = passages.first() else { continue };
         let count = passages.len() as f64;
-        let since = |passage: &Passage| passage.at_ns - first.at_ns;
         let turns = passages.iter().map(|passage| passage.turns).sum::<f64>() / count;
-        let time = passages.iter().map(since).sum::<f64>() / count;
+        let time = passages.iter().map(|passage| since(passage, first)).sum::<f64>() / count;
         for passage in *passages {
-            above += (passage.turns - turns) * (since(passage) - time);
+            above += (passage.turns - turns) * (since(passage, first) - time);
             below += (passage.turns - turns).powi(2);
         }
     }
     (below > 0.0).then(|| above / below)
+}
+
+fn since(passage: &Passage, first: &Passage) -> f64 {
+    passage.at_ns - first.at_ns
 }
 
 /// Time a turn at the last of these passages: from the last ones that lie within `off_ns` of a line,
@@ -97,8 +100,10 @@ impl Curve {
         let is_bent = passages.len() >= TREND_OF;
         let bend = mean(&|p| time(p) * square(p)) / mean(&|p| square(p).powi(2));
         let bend = if is_bent { bend } else { 0.0 };
-        let off = |p: &Passage| (time(p) - time_mean - line * x(p) - bend * square(p)).abs();
-        let off_ns = passages.iter().map(off).fold(0.0, f64::max);
+        let off_ns = passages
+            .iter()
+            .map(|p| (time(p) - time_mean - line * x(p) - bend * square(p)).abs())
+            .fold(0.0, f64::max);
         let at_end = even + line + bend * (2.0 * x(last) - skew);
         (spread > 0.0).then_some(Self { at_end, off_ns })
     }

@@ -49,14 +49,16 @@ impl Surveyor<'_, '_> {
         zone: &mut ZoneMap,
         tracks: &[ZoneWalk],
     ) -> Result<(), ExtractError> {
-        let missing = |track: &[ZoneWalk]| zone.per_track - (track[1].first - track[0].first);
-        let missing: Vec<u64> = tracks.windows(2).map(missing).collect();
+        let missing: Vec<u64> = tracks
+            .windows(2)
+            .map(|track| zone.per_track - (track[1].first - track[0].first))
+            .collect();
         let is_last = |track: usize| (track as u64 + 1).is_multiple_of(zone.heads);
         let (last, others): (Vec<_>, Vec<_>) =
             missing.iter().enumerate().partition(|(track, _)| is_last(*track));
         let Some(&(_, &spares)) = last.first() else { return Ok(()) };
-        let is_like = |found: &(usize, &u64)| *found.1 == spares;
-        let all_like = last.iter().all(is_like) && others.iter().all(|(_, lost)| **lost == 0);
+        let all_like = last.iter().all(|found| *found.1 == spares)
+            && others.iter().all(|(_, lost)| **lost == 0);
         if spares > 0 && zone.heads > 1 && last.len() > 1 && all_like {
             zone.slips.clear();
             zone.runs = Some(Runs {
@@ -190,9 +192,10 @@ impl Surveyor<'_, '_> {
                 if last == first || self.fits_block(zone, end)? {
                     break;
                 }
-                let bad = match self.fits(zone, first)? {
-                    true => self.first_misfit(zone, first, last)?,
-                    false => first,
+                let bad = if self.fits(zone, first)? {
+                    self.first_misfit(zone, first, last)?
+                } else {
+                    first
                 };
                 if self.end_behind(zone, bad)?.is_some() {
                     break;
@@ -264,25 +267,32 @@ impl Surveyor<'_, '_> {
         count: u64,
     ) -> Result<(), ExtractError> {
         let Some(runs) = zone.runs.clone() else { return Ok(()) };
-        let comes = |run: u64| like.contains(&((run % runs.steps.len() as u64) as usize));
-        if !(0..count.saturating_sub(1)).any(comes) {
+        if !(0..count.saturating_sub(1)).any(|run| comes(run, like, &runs)) {
             return Ok(());
         }
         let pairs = self.pairs(zone, 1.0).min(STEP_PAIRS_MAX);
         let off = self.mean_turned(zone, pairs, |prober| {
             loop {
                 let run = prober.below(count - 1);
-                if comes(run) {
+                if comes(run, like, &runs) {
                     break [run * runs.tracks + runs.tracks - 1, (run + 1) * runs.tracks];
                 }
             }
         })?;
         let Some(off) = off else { return Ok(()) };
         let to_last = zone.track_start(runs.tracks - 1) - zone.track_start(0);
-        let skew = |step: &f64| step - to_last + off;
-        let mean: f64 =
-            like.iter().map(|&at| signed(skew(&runs.steps[at]) - skew(&runs.steps[like[0]]))).sum();
-        let skew = zone.whole_sectors(skew(&runs.steps[like[0]]) + mean / like.len() as f64, 1.0);
+        let mean: f64 = like
+            .iter()
+            .map(|&at| {
+                signed(
+                    skew(&runs.steps[at], to_last, off) - skew(&runs.steps[like[0]], to_last, off),
+                )
+            })
+            .sum();
+        let skew = zone.whole_sectors(
+            skew(&runs.steps[like[0]], to_last, off) + mean / like.len() as f64,
+            1.0,
+        );
         let mut steps = runs.steps.clone();
         like.iter().for_each(|&at| steps[at] = fold(skew + to_last));
         zone.runs = Some(Runs { steps, ..runs });
@@ -316,9 +326,10 @@ impl Surveyor<'_, '_> {
         let allowed = 2.0 * self.tolerance();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for at in 0..steps.len() {
-            let is_like =
-                |group: &&mut Vec<usize>| signed(steps[at] - steps[group[0]]).abs() < allowed;
-            match groups.iter_mut().find(is_like) {
+            match groups
+                .iter_mut()
+                .find(|group| signed(steps[at] - steps[group[0]]).abs() < allowed)
+            {
                 Some(group) => group.push(at),
                 None => groups.push(vec![at]),
             }
@@ -345,10 +356,12 @@ impl Surveyor<'_, '_> {
     /// The number of steps after which they come again; all of them if they do not.
     fn period_of(&self, steps: &[f64]) -> usize {
         let allowed = 2.0 * self.tolerance();
-        let comes_again = |period: &usize| {
-            (*period..steps.len()).all(|at| signed(steps[at] - steps[at - period]).abs() < allowed)
-        };
-        (1..=steps.len()).find(comes_again).unwrap_or(1)
+        (1..=steps.len())
+            .find(|period| {
+                (*period..steps.len())
+                    .all(|at| signed(steps[at] - steps[at - period]).abs() < allowed)
+            })
+            .unwrap_or(1)
     }
 
     /// True if no other step is expected any more.
@@ -363,11 +376,20 @@ impl Surveyor<'_, '_> {
     /// One step for all of those that come again.
     fn averaged(&self, steps: &[f64]) -> Vec<f64> {
         let period = self.period_of(steps);
-        let mean = |first: usize| {
-            let like = steps[first..].iter().step_by(period);
-            let off: f64 = like.clone().map(|step| signed(step - steps[first])).sum();
-            fold(steps[first] + off / like.count() as f64)
-        };
-        (0..period).map(mean).collect()
+        (0..period)
+            .map(|first| {
+                let like = steps[first..].iter().step_by(period);
+                let off: f64 = like.clone().map(|step| signed(step - steps[first])).sum();
+                fold(steps[first] + off / like.count() as f64)
+            })
+            .collect()
     }
+}
+
+fn comes(run: u64, like: &[usize], runs: &Runs) -> bool {
+    like.contains(&((run % runs.steps.len() as u64) as usize))
+}
+
+fn skew(step: &f64, to_last: f64, off: f64) -> f64 {
+    step - to_last + off
 }

@@ -46,8 +46,10 @@ impl BlackBox for InSectors<'_> {
 
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone> {
         let answer = self.drive.next_answer(until)?;
-        let sector = |block: Lbn| Lbn::new(block.get() / self.blocks);
-        Ok(answer.map(|answer| Answer { bad: answer.bad.map(sector), ..answer }))
+        Ok(answer.map(|answer| Answer {
+            bad: answer.bad.map(|block| Lbn::new(block.get() / self.blocks)),
+            ..answer
+        }))
     }
 
     fn sleep_until(&mut self, time: SimTime) {
@@ -100,11 +102,6 @@ fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
         _ => skew,
     };
     let in_blocks = |counts: &[u32]| counts.iter().map(|count| count * sector).collect();
-    let hole = |hole: &Hole| Hole {
-        first_block: hole.first_block * sector,
-        blocks: hole.blocks.map(|blocks| blocks * sector),
-        ..*hole
-    };
     ZoneSpec {
         blocks_per_track: zone.blocks_per_track * sector,
         first_block: super::layout::turn(zone.first_block.angle().turns() + sooner),
@@ -115,7 +112,15 @@ fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
         spares: zone.spares * by,
         slips: zone.slips.iter().flat_map(|slip| slip * by..(slip + 1) * by).collect(),
         surface_blocks_per_track: in_blocks(&zone.surface_blocks_per_track),
-        holes: zone.holes.iter().map(hole).collect(),
+        holes: zone
+            .holes
+            .iter()
+            .map(|hole| Hole {
+                first_block: hole.first_block * sector,
+                blocks: hole.blocks.map(|blocks| blocks * sector),
+                ..*hole
+            })
+            .collect(),
         ..zone.clone()
     }
 }

@@ -215,10 +215,12 @@ impl SurfaceLayout {
             let (band, order) = (index / self.surfaces, index % self.surfaces);
             let (begin, width) = (first + band as u64 * self.width, self.width_of(zone, band));
             let is_back = cylinders_turn && order % 2 == 1;
-            let cylinder = |track: u64| begin + if is_back { width - 1 - track } else { track };
             let per_track = zone.pieces[index].per_track;
             all.extend(self.holes(zone, index).into_iter().map(|hole| {
-                let ends = [cylinder(hole.first_track), cylinder(hole.last_track)];
+                let ends = [
+                    cylinder(hole.first_track, begin, is_back, width),
+                    cylinder(hole.last_track, begin, is_back, width),
+                ];
                 let is_to_end = hole.sector + hole.blocks == per_track;
                 Hole {
                     surface: self.surface_at(band, order) as u32,
@@ -231,6 +233,10 @@ impl SurfaceLayout {
         }
         all
     }
+}
+
+fn cylinder(track: u64, begin: u64, is_back: bool, width: u64) -> u64 {
+    begin + if is_back { width - 1 - track } else { track }
 }
 
 /// The number of tracks that most stretches of several have, by their tracks.
@@ -283,10 +289,12 @@ fn begins(stretch: &TrackStretch, like: &TrackStretch) -> f64 {
 /// The longest stretch of the piece that begins here.
 fn longest_of(stretches: &[TrackStretch], first: usize) -> Option<&TrackStretch> {
     let whole = stretches[first..].iter().find(|stretch| stretch.tracks > 1)?;
-    let is_of = |stretch: &&TrackStretch| {
-        stretch.tracks == 1 || stretch.blocks_per_track == whole.blocks_per_track
-    };
-    stretches[first..].iter().take_while(is_of).max_by_key(|stretch| stretch.tracks)
+    stretches[first..]
+        .iter()
+        .take_while(|stretch| {
+            stretch.tracks == 1 || stretch.blocks_per_track == whole.blocks_per_track
+        })
+        .max_by_key(|stretch| stretch.tracks)
 }
 
 /// Angles from the last track of a whole stretch to the first of the next whole one, the most frequent
@@ -427,12 +435,13 @@ fn zone(pieces: &[Piece], surfaces: usize, width: u64) -> SurfaceZone {
 /// Mean of the skews within pieces, by their tracks.
 fn mean_skew(pieces: &[Piece]) -> f64 {
     let first = pieces[0].skew;
-    let weight = |piece: &Piece| {
-        piece.parts.iter().map(|part| part.tracks).max().unwrap_or(1).saturating_sub(1) as f64
-    };
     let sum: f64 = pieces.iter().map(|piece| weight(piece) * signed(piece.skew - first)).sum();
     let weights: f64 = pieces.iter().map(weight).sum();
     fold(first + sum / weights.max(1.0))
+}
+
+fn weight(piece: &Piece) -> f64 {
+    piece.parts.iter().map(|part| part.tracks).max().unwrap_or(1).saturating_sub(1) as f64
 }
 
 /// Angles from the start of a piece to that of the next.
@@ -446,12 +455,11 @@ impl Steps {
     /// Steps that place the pieces best. Each is known to a part of a turn from neighbours, and all the
     /// better from pieces further on.
     fn fit(starts: &[f64], surfaces: usize) -> Self {
-        let step = |at: usize| fold(starts[at + 1] - starts[at]);
-        let ends_band = |at: usize| at % surfaces == surfaces - 1;
-        let kind = |wanted: bool| (0..starts.len() - 1).find(|&at| ends_band(at) == wanted);
-        let in_band = kind(false).map_or(0.0, step);
-        let mut found =
-            Self { start: starts[0], in_band, to_next: kind(true).map_or(in_band, step) };
+        let kind =
+            |wanted: bool| (0..starts.len() - 1).find(|&at| ends_band(at, surfaces) == wanted);
+        let in_band = kind(false).map_or(0.0, |at| step(at, starts));
+        let to_next = kind(true).map_or(in_band, |at| step(at, starts));
+        let mut found = Self { start: starts[0], in_band, to_next };
         let mut known = 2;
         loop {
             let count = known.min(starts.len());
@@ -502,30 +510,29 @@ impl Steps {
     }
 }
 
+fn step(at: usize, starts: &[f64]) -> f64 {
+    fold(starts[at + 1] - starts[at])
+}
+
+fn ends_band(at: usize, surfaces: usize) -> bool {
+    at % surfaces == surfaces - 1
+}
+
 /// Weight of a step that was not seen.
 const UNKNOWN: f64 = 1e-9;
 
 fn determinant([a, b, c]: &[[f64; 3]; 3]) -> f64 {
-    let two = |x: usize, y: usize| b[x] * c[y] - b[y] * c[x];
-    a[0] * two(1, 2) - a[1] * two(0, 2) + a[2] * two(0, 1)
+    a[0] * two(1, 2, b, c) - a[1] * two(0, 2, b, c) + a[2] * two(0, 1, b, c)
+}
+
+fn two(x: usize, y: usize, b: &[f64; 3], c: &[f64; 3]) -> f64 {
+    b[x] * c[y] - b[y] * c[x]
 }
 
 /// Stretches without data of a piece of so many tracks; tracks of the same are one.
 fn holes(piece: &Piece, width: u64) -> Vec<PieceHole> {
     let mut holes: Vec<PieceHole> = Vec::new();
     let per_track = piece.per_track;
-    let whole = |first_track: u64, end: u64| PieceHole {
-        first_track,
-        last_track: end - 1,
-        sector: 0,
-        blocks: per_track,
-    };
-    let part = |track: u64, sector: u64, end: u64| PieceHole {
-        first_track: track,
-        last_track: track,
-        sector,
-        blocks: end - sector,
-    };
     // First place without a known block.
     let (mut track, mut sector) = (0, 0);
     let all = piece.parts.iter().map(|part| (part.track, part.sector, Some(part)));
@@ -539,7 +546,7 @@ fn holes(piece: &Piece, width: u64) -> Vec<PieceHole> {
                 track += 1;
             }
             if to > track {
-                holes.push(whole(track, to));
+                holes.push(whole(track, to, per_track));
             }
             if at > 0 {
                 holes.push(part(to, 0, at));
@@ -553,13 +560,23 @@ fn holes(piece: &Piece, width: u64) -> Vec<PieceHole> {
     joined(holes)
 }
 
+fn whole(first_track: u64, end: u64, per_track: u64) -> PieceHole {
+    PieceHole { first_track, last_track: end - 1, sector: 0, blocks: per_track }
+}
+
+fn part(track: u64, sector: u64, end: u64) -> PieceHole {
+    PieceHole { first_track: track, last_track: track, sector, blocks: end - sector }
+}
+
 /// Parts of a piece of so many tracks between holes: the inverse of [`holes`]. Stretches are numbered.
 pub(super) fn parts_between(holes: &[PieceHole], width: u64, per_track: u64) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut track = 0;
     while track < width {
-        let is_on = |hole: &&PieceHole| (hole.first_track..=hole.last_track).contains(&track);
-        let mut on_track: Vec<&PieceHole> = holes.iter().filter(is_on).collect();
+        let mut on_track: Vec<&PieceHole> = holes
+            .iter()
+            .filter(|hole| (hole.first_track..=hole.last_track).contains(&track))
+            .collect();
         let next_hole = holes.iter().map(|hole| hole.first_track).filter(|at| *at > track).min();
         if on_track.is_empty() {
             let tracks = next_hole.unwrap_or(width).min(width) - track;

@@ -260,10 +260,8 @@ impl Surfaces {
 
     /// Order of the tracks of a drive file.
     pub fn mapping(&self) -> Mapping {
-        let direction = |turns: bool| match turns {
-            true => Direction::Serpentine,
-            false => Direction::Forward,
-        };
+        let direction =
+            |turns: bool| if turns { Direction::Serpentine } else { Direction::Forward };
         Mapping::Band {
             cylinders: self.layout.width as u32,
             cylinder_order: direction(self.cylinders_turn == Some(true)),

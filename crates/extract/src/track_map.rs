@@ -190,7 +190,6 @@ fn mark_ends(stretches: &mut [TrackStretch], allowed: f64) -> Vec<(usize, u64)> 
     let mut begun: Option<TrackStretch> = None;
     for index in 0..stretches.len() {
         let part = stretches[index];
-        let is_whole = |stretch: &&TrackStretch| stretch.tracks > 1;
         let neighbours = [
             stretches[..index].iter().rev().find(is_whole),
             stretches[index..].iter().find(is_whole),
@@ -211,6 +210,10 @@ fn mark_ends(stretches: &mut [TrackStretch], allowed: f64) -> Vec<(usize, u64)> 
     ends
 }
 
+fn is_whole(stretch: &&TrackStretch) -> bool {
+    stretch.tracks > 1
+}
+
 /// True if `part` is the end of the track of `all` sectors that `before` is the beginning of.
 fn is_rest(before: &TrackStretch, part: &TrackStretch, all: u64, allowed: f64) -> bool {
     let both = before.blocks_per_track + part.blocks_per_track;
@@ -221,17 +224,17 @@ fn is_rest(before: &TrackStretch, part: &TrackStretch, all: u64, allowed: f64) -
 /// The stretch that came the last time behind stretches like the last ones.
 fn expected(stretches: &[TrackStretch]) -> Option<TrackStretch> {
     let count = stretches.len();
-    let is_like = |a: &TrackStretch, b: &TrackStretch| {
-        (a.blocks_per_track, a.tracks) == (b.blocks_per_track, b.tracks)
-    };
-    let comes_again = |period: &usize| {
+    let period = (1..=PERIOD_MAX.min(count)).find(|period| {
         (1..=LIKE_BEFORE).all(|back| {
             let both = count.checked_sub(back).zip(count.checked_sub(back + period));
             both.is_some_and(|(now, then)| is_like(&stretches[now], &stretches[then]))
         })
-    };
-    let period = (1..=PERIOD_MAX.min(count)).find(comes_again)?;
+    })?;
     Some(stretches[count - period])
+}
+
+fn is_like(a: &TrackStretch, b: &TrackStretch) -> bool {
+    (a.blocks_per_track, a.tracks) == (b.blocks_per_track, b.tracks)
 }
 
 impl Surveyor<'_, '_> {
@@ -301,12 +304,13 @@ impl Surveyor<'_, '_> {
         per_track: u64,
     ) -> Result<(), ExtractError> {
         let [before, rest] = &mut stretches[end - 1..=end] else { return Ok(()) };
-        let sector = |blocks: u64| blocks as f64 / per_track as f64;
-        let hole = fold(rest.start_turns - before.start_turns - sector(before.blocks_per_track));
+        let hole = fold(
+            rest.start_turns - before.start_turns - sector(before.blocks_per_track, per_track),
+        );
         let (mut good, mut bad) = (before.first_block, rest.end());
         while bad - good > 1 {
             let middle = u64::midpoint(good, bad);
-            let due = before.start_turns + sector(middle - before.first_block);
+            let due = before.start_turns + sector(middle - before.first_block, per_track);
             if signed(self.angle(middle)? - due).abs() < hole / 2.0 {
                 good = middle;
             } else {
@@ -404,4 +408,8 @@ impl Surveyor<'_, '_> {
         found.skew_turns = fold(found.skew_turns + error / track as f64);
         Ok(())
     }
+}
+
+fn sector(blocks: u64, per_track: u64) -> f64 {
+    blocks as f64 / per_track as f64
 }

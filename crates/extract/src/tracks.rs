@@ -203,21 +203,23 @@ impl Surveyor<'_, '_> {
     /// The first step from track to track that is unlike the very first: it changes cylinders.
     fn first_other_step(&self, tracks: &[ZoneWalk]) -> Option<usize> {
         let steps: Vec<f64> = tracks.windows(2).map(|pair| pair[1].angle - pair[0].angle).collect();
-        let differs = |step: &f64| signed(step - steps[0]).abs() > 2.0 * self.tolerance();
-        steps.iter().position(differs)
+        steps.iter().position(|step| signed(step - steps[0]).abs() > 2.0 * self.tolerance())
     }
 
     /// Heads, from the pattern of skews.
     pub(super) fn heads(&self, tracks: &[ZoneWalk]) -> Result<u64, ExtractError> {
         let Some(switch) = self.first_other_step(tracks) else { return Ok(1) };
-        let step = |index: usize| tracks[index + 1].angle - tracks[index].angle;
         let allowed = 2.0 * self.tolerance();
         for index in 0..tracks.len() - 1 {
             let like = if index % (switch + 1) == switch { switch } else { 0 };
-            if signed(step(index) - step(like)).abs() > allowed {
+            if signed(step(index, tracks) - step(like, tracks)).abs() > allowed {
                 return Err(ExtractError::NoPattern { block: tracks[index + 1].first });
             }
         }
         Ok(switch as u64 + 1)
     }
+}
+
+fn step(index: usize, tracks: &[ZoneWalk]) -> f64 {
+    tracks[index + 1].angle - tracks[index].angle
 }

@@ -4,7 +4,7 @@ use freewheel_model::drive::Drive;
 use freewheel_units::Lbn;
 
 use super::clock::{Clock, signed};
-use super::map::{SlipFound, ZoneMap};
+use super::map::ZoneMap;
 use super::prober::Prober;
 use super::{ExtractError, ExtractedMisplaced, readable};
 
@@ -46,32 +46,32 @@ pub(super) fn verify(
     for (at, block) in (0..).zip(sample) {
         prober.reached(at);
         let zone = &zones[zones.partition_point(|zone| zone.first <= block) - 1];
-        let is_doubtful = |slip: &SlipFound| {
+        if zone.slips.iter().any(|slip| {
             slip.earliest < slip.latest && (slip.earliest..=slip.latest).contains(&block)
-        };
-        if zone.slips.iter().any(is_doubtful) {
+        }) {
             continue;
         }
         let width_ns = clock.period_ns() / zone.per_track as f64;
-        let within_ns = |clock: &Clock, reads: usize| {
-            let varies_ns = STANDARD_ERRORS * clock.jitter_ns() / (reads as f64).sqrt();
-            SECTORS * width_ns + varies_ns + clock.phase_error_ns()
-        };
         let due = passes(file, block) + answered_after;
         let Some(off_ns) = off_ns(prober, clock, block, due, 1)? else { continue };
         verified.count += 1;
-        verified.within_ns = verified.within_ns.max(within_ns(clock, 1));
-        if off_ns.abs() <= within_ns(clock, 1) {
+        verified.within_ns = verified.within_ns.max(within_ns(clock, 1, width_ns));
+        if off_ns.abs() <= within_ns(clock, 1, width_ns) {
             continue;
         }
         // It might have been held up.
         let Some(off_ns) = self::off_ns(prober, clock, block, due, AGAIN)? else { continue };
-        if off_ns.abs() > within_ns(clock, AGAIN) {
+        if off_ns.abs() > within_ns(clock, AGAIN, width_ns) {
             let off_ns = off_ns.round() as i64;
             verified.misplaced.push(ExtractedMisplaced { block, off_ns });
         }
     }
     Ok(verified)
+}
+
+fn within_ns(clock: &Clock, reads: usize, width_ns: f64) -> f64 {
+    let varies_ns = STANDARD_ERRORS * clock.jitter_ns() / (reads as f64).sqrt();
+    SECTORS * width_ns + varies_ns + clock.phase_error_ns()
 }
 
 fn sample(prober: &mut Prober<'_>, zones: &[ZoneMap]) -> Vec<u64> {

@@ -81,8 +81,8 @@ pub(super) fn measure(
     timer.prober.begin("changes to writes", 1);
     let (distance, lag) = reads.known();
     let zones = timer.zones;
-    let pair = |prober: &mut Prober<'_>| ways.pair(zones, prober, distance);
-    let at_rest = timer.least_lag_at_rest_ns(Op::Write, lag, pair)?;
+    let at_rest =
+        timer.least_lag_at_rest_ns(Op::Write, lag, |prober| ways.pair(zones, prober, distance))?;
     let movement = |timer: &mut Timer<'_, '_>, from, to| {
         (timer.from, timer.to) = (from, to);
         ways.seek_lag_ns(timer, distance)

@@ -66,8 +66,7 @@ impl Surveyor<'_, '_> {
         let walked = known.map(|heads| if is_spared { 2 * heads } else { heads });
         let (tracks, slips) = self.walk(first, (data, per_track), walked)?;
         let heads = known.map_or_else(|| self.heads(&tracks), Ok)?;
-        let steps = |from: usize, to: usize| signed(tracks[to].angle - tracks[from].angle);
-        let within = |order: u64| steps(order as usize - 1, order as usize);
+        let within = |order: u64| steps(order as usize - 1, order as usize, &tracks);
         let switches = (heads - 1) as f64;
         let first_step = if heads > 1 { within(1) } else { 0.0 };
         // Unwrapped by the first step.
@@ -81,7 +80,7 @@ impl Surveyor<'_, '_> {
             first_cylinder,
             start: fold(tracks[0].angle - 1.0 / per_track as f64),
             track_skew,
-            cylinder_step: fold(steps(0, heads as usize)),
+            cylinder_step: fold(steps(0, heads as usize, &tracks)),
             slips,
             runs: (data < per_track).then_some(Runs {
                 tracks: 1,
@@ -396,4 +395,8 @@ impl Surveyor<'_, '_> {
         let earliest = if count <= APART_MAX { zone.track_first(track) } else { misfit };
         self.is_slip(zone, track, count, (earliest, misfit))
     }
+}
+
+fn steps(from: usize, to: usize, tracks: &[ZoneWalk]) -> f64 {
+    signed(tracks[to].angle - tracks[from].angle)
 }

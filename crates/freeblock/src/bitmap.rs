@@ -217,8 +217,10 @@ impl Bitmap {
             let bits = chunk.words[(at % CHUNK) as usize / 64] >> (at % 64);
             if bits != 0 {
                 let first = at + u64::from(bits.trailing_zeros());
-                let is_member = |&number: &u64| number < self.bound && self.contains(number);
-                let end = (first..first + most).take_while(is_member).last()? + 1;
+                let end = (first..first + most)
+                    .take_while(|&number| number < self.bound && self.contains(number))
+                    .last()?
+                    + 1;
                 return Some((first, end));
             }
             at = (at | 63) + 1;

@@ -255,10 +255,8 @@ impl Estimate {
                     (slope, seen.slowness - libm::log(slowing), seen.weight)
                 })
                 .collect();
-            let mean = |of: fn(&(f64, f64, f64)) -> f64| {
-                points.iter().map(|point| of(point) * point.2).sum::<f64>() / weight
-            };
-            let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+            let (x, y) =
+                (mean(|point| point.0, &points, weight), mean(|point| point.1, &points, weight));
             let sum = |of: &dyn Fn(f64, f64) -> f64| {
                 points.iter().map(|point| of(point.0 - x, point.1 - y) * point.2).sum::<f64>()
             };
@@ -286,6 +284,10 @@ impl Estimate {
     }
 }
 
+fn mean(of: fn(&(f64, f64, f64)) -> f64, points: &[(f64, f64, f64)], weight: f64) -> f64 {
+    points.iter().map(|point| of(point) * point.2).sum::<f64>() / weight
+}
+
 /// Time that a block takes in gaps where only the part `x` is left, as a multiple of the first block's.
 fn slowing(scarcity: f64, x: f64) -> f64 {
     1.0 - scarcity + scarcity / libm::sqrt(x)
@@ -295,15 +297,21 @@ impl Rates {
     /// Nanoseconds for each block of the round that the last part `left` takes, in `deliveries` of
     /// them: the last of them comes at the rate at which it is the only one.
     fn integral(&self, left: f64, deliveries: f64) -> f64 {
-        let rate = |x: f64| self.in_gaps / slowing(self.scarcity, x) + self.met * x + self.asked;
         let last = 1.0 / deliveries.max(1.0);
-        let bound = |step: u32| left * libm::pow(last, f64::from(step) / f64::from(STEPS));
         let steps = (0..STEPS).map(|step| {
-            let (above, below) = (bound(step), bound(step + 1));
-            (above - below) / rate(libm::sqrt(above * below))
+            let (above, below) = (bound(step, left, last), bound(step + 1, left, last));
+            (above - below) / self.rate(libm::sqrt(above * below))
         });
-        steps.sum::<f64>() + left * last / rate(left * last)
+        steps.sum::<f64>() + left * last / self.rate(left * last)
     }
+
+    fn rate(&self, x: f64) -> f64 {
+        self.in_gaps / slowing(self.scarcity, x) + self.met * x + self.asked
+    }
+}
+
+fn bound(step: u32, left: f64, last: f64) -> f64 {
+    left * libm::pow(last, f64::from(step) / f64::from(STEPS))
 }
 
 #[cfg(test)]
@@ -344,7 +352,7 @@ mod tests {
     #[test]
     fn the_end_of_a_round_whose_rate_is_a_power_of_what_is_left_is_known_but_for_a_half() {
         for exponent in [0.0, 0.2, 0.4, 0.5] {
-            let (estimate, end) = course(TailModel::Even, |x| x.powf(-exponent));
+            let (estimate, end) = course(TailModel::Even, |x| libm::pow(x, -exponent));
             for predictions in
                 estimate.predictions().iter().filter(|predictions| predictions.percent >= 50)
             {

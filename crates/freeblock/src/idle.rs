@@ -35,18 +35,20 @@ fn nearest<T>(
     here: u32,
     mut look: impl FnMut(&Field<'_>, u32) -> Option<T>,
 ) -> Option<T> {
-    // Of equally near ones the higher first.
-    let distance = |cylinders: CylinderRange| (cylinders.distance(here), cylinders.last < here);
     let root = field.index.root();
-    let mut frontier = BinaryHeap::from([Reverse((distance(field.index.cylinders(root)), root))]);
+    let mut frontier =
+        BinaryHeap::from([Reverse((distance(field.index.cylinders(root), here), root))]);
     while let Some(Reverse((_, node))) = frontier.pop() {
         if !field.index.may_offer(node) {
             continue;
         }
         if node.level > 0 {
             let offering = field.index.children(node, field.index.whole(), 0);
-            let with_distance = |child| (distance(field.index.cylinders(child)), child);
-            frontier.extend(offering.map(with_distance).map(Reverse));
+            frontier.extend(
+                offering
+                    .map(|child| (distance(field.index.cylinders(child), here), child))
+                    .map(Reverse),
+            );
             continue;
         }
         let Field { tracks, wanted, index } = &mut *field;
@@ -64,6 +66,11 @@ fn nearest<T>(
     None
 }
 
+/// Of equally near ones the higher first.
+fn distance(cylinders: CylinderRange, here: u32) -> (u32, bool) {
+    (cylinders.distance(here), cylinders.last < here)
+}
+
 /// The run on a cylinder that begins first.
 fn first_on(
     field: &Field<'_>,
@@ -72,7 +79,6 @@ fn first_on(
     most: u32,
     items: &mut Vec<Timed>,
 ) -> Option<FreeRun> {
-    let key = |timed: &Timed| (timed.at, timed.item.first);
     let mut first: Option<(Timed, Position)> = None;
     for surface in 0..field.tracks.surfaces() {
         let at = Position { cylinder, surface };
@@ -98,6 +104,10 @@ fn first_on(
         }
     }
     Some(run)
+}
+
+fn key(timed: &Timed) -> (u64, u64) {
+    (timed.at, timed.item.first)
 }
 
 /// Adds all that is wanted on a track in direction `op`, with the times at which it next begins

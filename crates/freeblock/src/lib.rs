@@ -5,6 +5,8 @@
 //! background task wants, on the way or elsewhere, and is on the foreground request's track in time
 //! (osdi00 sections 2 and 4).
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod bitmap;
 mod effort;
 mod estimate;

@@ -12,7 +12,7 @@ use crate::effort::Effort;
 use crate::idle;
 use crate::opportunity::Opportunity;
 use crate::search::{
-    Delivered, Field, Fineness, Greedy, Index, Layer, LayerKey, Objective, Paths, Ration, Reach,
+    Delivered, Field, Fineness, Greedy, Index, LayerKey, Objective, Paths, Ration, Reach,
     RegionWeights, Search, SearchCost, SearchProgress, Timed, Tracks, Wanted,
 };
 use crate::{ForegroundEvent, ForegroundObserver, FreeRun, Planner, ResumableSearch};
@@ -385,11 +385,19 @@ impl Scheduler {
 
     /// The first run at or behind a block of 512 B, wherever blocks are begun.
     fn next_run(&self, from: u64, most: u32) -> Option<FreeRun> {
-        let of = |(number, layer): (usize, &Layer)| {
-            let (first, end) = self.next_on_track(number, from, most.into())?;
-            Some(FreeRun { start: Lbn::new(first), blocks: (end - first) as u32, op: layer.key.op })
-        };
-        self.wanted.layers().iter().enumerate().filter_map(of).min_by_key(|run| run.start)
+        self.wanted
+            .layers()
+            .iter()
+            .enumerate()
+            .filter_map(|(number, layer)| {
+                let (first, end) = self.next_on_track(number, from, most.into())?;
+                Some(FreeRun {
+                    start: Lbn::new(first),
+                    blocks: (end - first) as u32,
+                    op: layer.key.op,
+                })
+            })
+            .min_by_key(|run| run.start)
     }
 
     /// True if gaps that reach a cylinder begin blocks that come in pieces: not everywhere where far more
@@ -424,12 +432,15 @@ impl Scheduler {
     /// True if the index is to be made anew: when weights or sizes are others, or more than half of the
     /// cylinders have changed.
     pub(super) fn needs_rebuild(&mut self) -> bool {
-        let is_much = |touched: &[u32]| touched.len() as u64 * 2 > self.tracks.cylinders().into();
-        if !self.is_stale && is_much(&self.touched) {
+        if !self.is_stale && self.is_much(&self.touched) {
             self.touched.sort_unstable();
             self.touched.dedup();
         }
-        self.is_stale || is_much(&self.touched)
+        self.is_stale || self.is_much(&self.touched)
+    }
+
+    fn is_much(&self, touched: &[u32]) -> bool {
+        touched.len() as u64 * 2 > self.tracks.cylinders().into()
     }
 
     /// Calls `act` for the gap of the search under way; None without one.
@@ -593,8 +604,7 @@ impl ResumableSearch for Scheduler {
     }
 
     fn step(&mut self, nodes: u64) -> SearchProgress {
-        let look = |scheduler: &mut Self, reach: &Reach<'_>| scheduler.look(reach, nodes);
-        self.in_gap(look).unwrap_or(SearchProgress::DONE)
+        self.in_gap(|scheduler, reach| scheduler.look(reach, nodes)).unwrap_or(SearchProgress::DONE)
     }
 
     fn give_up(&mut self) {

@@ -67,8 +67,7 @@ fn by_the_clock(
 ) -> Result<Outcome, Error> {
     // How many requests there are is found out by the clock.
     let experiment = freewheel_reproduce::real_time_experiment(seed, scans, 1)?;
-    let command = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
-    Ok(trial::run(&experiment, length, command)?)
+    Ok(trial::run(&experiment, length, |folder, socket| emulator(&experiment, folder, socket))?)
 }
 
 /// The numbers of a run.

@@ -1,7 +1,7 @@
 //! Files: what one is, and files that appear when they are complete.
 
-use std::fs::{self, DirEntry};
-use std::io::{self, Read};
+use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use freewheel_trace::{OpenOptions, TraceError, TraceReader, WebLog};
@@ -91,8 +91,8 @@ pub fn did_you_mean(path: &Path) -> String {
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return String::new() };
-    let name = |entry: io::Result<DirEntry>| entry.ok()?.file_name().into_string().ok();
-    let mut names: Vec<String> = entries.filter_map(name).collect();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     names.sort();
     let meant = path.file_name().unwrap_or_default().to_string_lossy();
     freewheel_units::did_you_mean(&meant, names.iter().map(String::as_str))

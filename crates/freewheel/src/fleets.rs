@@ -94,11 +94,12 @@ pub fn fleet(
     let FleetOutput { folder, hot_share, reports, threads } = output;
     let wrong = |error: io::Error| TableError::of(folder, &error);
     fs::create_dir_all(folder).map_err(wrong)?;
-    let show = |done, total| progress("drives", done, total);
-    let rows = fleet.run(Some(&output.table()), *threads, &show)?;
+    let rows = fleet
+        .run(Some(&output.table()), *threads, &|done, total| progress("drives", done, total))?;
     let mut report = FleetReport::new(fleet.done(&rows)?, fleet.options.clone(), *hot_share);
-    let show = |done, total| progress("reports", done, total);
-    write_reports(&mut report, fleet, folder, *reports, &show)?;
+    write_reports(&mut report, fleet, folder, *reports, &|done, total| {
+        progress("reports", done, total)
+    })?;
     keep(&folder.join("fleet.json"), &report.json()).map_err(wrong)?;
     keep(&output.page(), &report.html()).map_err(wrong)?;
     fleet.finish(rows)?;
@@ -116,7 +117,6 @@ fn write_reports(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(), TableError> {
     let found = report.worth_a_look(most);
-    let wrong = |error: io::Error| TableError::of(folder, &error);
     for (done, &at) in found.iter().enumerate() {
         let goes_on = || progress(done as u64, found.len() as u64);
         goes_on();
@@ -127,15 +127,22 @@ fn write_reports(
         let options = StudyOptions { policies, gaps: true, changes: true, checks: true, ..own };
         // Its row stands; the page leads to no report of it.
         let Ok(page) = study(&options, None, &|_| goes_on()) else { continue };
-        let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
-        let name: String = member.name.chars().map(plain).collect();
+        let name: String = member
+            .name
+            .chars()
+            .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
+            .collect();
         // Other letters of two names may be all that tells them apart.
         let path = format!("drives/{:04}-{name}.html", number + 1);
-        fs::create_dir_all(folder.join("drives")).map_err(wrong)?;
-        keep(&folder.join(&path), &page.html()).map_err(wrong)?;
+        fs::create_dir_all(folder.join("drives")).map_err(|error| wrong(error, folder))?;
+        keep(&folder.join(&path), &page.html()).map_err(|error| wrong(error, folder))?;
         report.reports.insert(at, path);
     }
     Ok(())
+}
+
+fn wrong(error: io::Error, folder: &Path) -> TableError {
+    TableError::of(folder, &error)
 }
 
 /// Writes a file, which appears when it is whole.

@@ -57,8 +57,11 @@ fn check_error(error: &ImportError, files: &[(&str, &str)]) {
 
 /// A place is a line of one of the files, or 0 for a file as a whole.
 fn check_place(file: &str, line: u32, files: &[(&str, &str)]) {
-    let base = |name: &str| name.rsplit(['/', '\\']).next().unwrap_or(name).to_owned();
     let lines = files.iter().filter(|(name, _)| base(name) == base(file));
     let most = lines.map(|(_, text)| text.lines().count()).max();
     assert!(most.is_some_and(|most| line as usize <= most), "{file}:{line} is nowhere");
+}
+
+fn base(name: &str) -> String {
+    name.rsplit(['/', '\\']).next().unwrap_or(name).to_owned()
 }

@@ -25,21 +25,24 @@ pub fn check_list(bytes: &[u8]) {
 /// Reads `bytes`, with zeros behind them, as a file system from its superblock on, and checks what must
 /// hold. Panics otherwise.
 pub fn check_file_system(bytes: &[u8]) {
-    let read = |extents: &Extents| -> Result<Parts, FileSystemError> {
+    if let Ok(found) = Allocated::find(DRIVE_BYTES, |extents| -> Result<Parts, FileSystemError> {
         check_extents(extents);
         let mut parts = Parts::default();
         for range in extents.ranges() {
-            let byte = |at: u64| (at as usize).checked_sub(SUPERBLOCK).and_then(|at| bytes.get(at));
-            let data = (range.offset_bytes..range.end()).map(|at| byte(at).copied().unwrap_or(0));
+            let data =
+                (range.offset_bytes..range.end()).map(|at| byte(at, bytes).copied().unwrap_or(0));
             parts.insert(range.offset_bytes, data.collect());
         }
         Ok(parts)
-    };
-    if let Ok(found) = Allocated::find(DRIVE_BYTES, read) {
+    }) {
         assert!(found.size_bytes <= DRIVE_BYTES);
         check_extents(&found.extents);
         check_extents(&found.metadata);
     }
+}
+
+fn byte(at: u64, bytes: &[u8]) -> Option<&u8> {
+    (at as usize).checked_sub(SUPERBLOCK).and_then(|at| bytes.get(at))
 }
 
 fn check_extents(extents: &Extents) {

@@ -131,12 +131,16 @@ impl Copies {
 
     /// From the first block of 512 B to the end of the last one that has no read yet; None without any.
     pub fn bounds(&self) -> Option<(u64, u64)> {
-        let of_claim = |claimed: &Claimed| {
-            let promoted = claimed.promoted.iter();
-            let promoted = promoted.map(|part| Extent::new(part.start.get(), part.blocks.into()));
-            promoted.chain(claimed.others.iter()).collect::<Vec<_>>()
-        };
-        let extents: Vec<Extent> = self.claimed.iter().flat_map(of_claim).collect();
+        let extents: Vec<Extent> = self
+            .claimed
+            .iter()
+            .flat_map(|claimed| {
+                let promoted = claimed.promoted.iter();
+                let promoted =
+                    promoted.map(|part| Extent::new(part.start.get(), part.blocks.into()));
+                promoted.chain(claimed.others.iter()).collect::<Vec<_>>()
+            })
+            .collect();
         let first = extents.iter().map(|extent| extent.start.get()).min()?;
         let end = extents.iter().map(|extent| extent.start.get() + extent.blocks.get()).max()?;
         Some((first, end))

@@ -122,8 +122,7 @@ impl Lanes {
     /// The most service that a flow may have to be picked from; `None` while no flow exceeds it.
     fn limit(&self, lead: Blocks) -> Option<Blocks> {
         let limit = self.behind()? + lead;
-        let is_held = |flow: &Flow| flow.waiting > 0 && flow.given > limit;
-        self.flows.values().any(is_held).then_some(limit)
+        self.flows.values().any(|flow| flow.waiting > 0 && flow.given > limit).then_some(limit)
     }
 
     fn is_within(&self, who: u64, limit: Blocks) -> bool {
@@ -295,9 +294,10 @@ mod tests {
         (0..3000).for_each(|_| [long, short].iter().for_each(|&client| turns.arrived(client)));
         for _ in 0..2000 {
             let may_go = turns.limit().is_none_or(|limit| turns.may_go(long, &limit));
-            match may_go {
-                true => (turns.picked(long, Blocks::new(3 * TRACK)), of_long += 1),
-                false => (turns.picked(short, ONE), of_short += 1),
+            if may_go {
+                (turns.picked(long, Blocks::new(3 * TRACK)), of_long += 1)
+            } else {
+                (turns.picked(short, ONE), of_short += 1)
             };
         }
         let ratio = f64::from(of_short) / f64::from(of_long);

@@ -16,6 +16,8 @@
 //! Goals: no clock, thread, file or socket; the same calls give the same bytes.
 //! Non-goals: moving data to and from a device, and talking to clients.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod copy_before_write;
 pub mod deadline;
 pub mod device;

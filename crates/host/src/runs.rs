@@ -1,4 +1,5 @@
-//! Sets of blocks as runs.
+//! Sets of blocks as runs. The crate `rangemap` has no way to take in sorted runs at once: half a million
+//! took 0.1 s there, and 0.014 s here, while clients wait.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// The blocks of extents in ascending order, of which none overlap: at once, for there may be half a
-    /// million while clients wait.
+    /// The blocks of extents in ascending order, of which none overlap.
     pub fn from_ascending(extents: Vec<Extent>) -> Self {
         let mut joined: Vec<(u64, u64)> = Vec::with_capacity(extents.len());
         for (from, to) in extents.into_iter().map(bounds) {

@@ -61,12 +61,11 @@ pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
     let threads = 2 * 3 * connections + OTHER_THREADS;
     let data = limits.memory_max + CONNECTION * connections;
     let allowed = getrlimit(Resource::As).current.map(Bytes::new);
-    let needed_with = |arenas: u64| size + OWN + data + THREAD_STACK * threads + ARENA * arenas;
     ensure(
         "RLIMIT_AS (ulimit -v)",
         allowed,
-        needed_with(arenas().min(threads)),
-        &way_out(allowed, arenas().min(threads), needed_with),
+        needed_with(arenas().min(threads), size, data, threads),
+        &way_out(allowed, arenas().min(threads), |arenas| needed_with(arenas, size, data, threads)),
     )?;
     for (file, allowed) in group_limits() {
         ensure(
@@ -79,12 +78,18 @@ pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
     Ok(())
 }
 
+fn needed_with(arenas: u64, size: u64, data: u64, threads: u64) -> u64 {
+    size + OWN + data + THREAD_STACK * threads + ARENA * arenas
+}
+
 /// Way out of a limit of address space: another limit, or fewer arenas where that suffices.
 fn way_out(allowed: Option<Bytes>, arenas: u64, needed_with: impl Fn(u64) -> u64) -> String {
     let kib = needed_with(arenas).div_ceil(1 << 10);
     let raise = format!("raise it (ulimit -v {kib}, or unlimited)");
-    let fits = |arenas: &u64| allowed.is_some_and(|allowed| needed_with(*arenas) <= allowed.get());
-    match (1..arenas).rev().find(fits) {
+    match (1..arenas)
+        .rev()
+        .find(|arenas| allowed.is_some_and(|allowed| needed_with(*arenas) <= allowed.get()))
+    {
         Some(fewer) => format!("{raise}, or set {ARENAS_MAX}={fewer}"),
         None => raise,
     }

@@ -4,6 +4,8 @@
 //! no clock, thread, file or source of chance. `sim` drives these objects with virtual time, and a live
 //! engine can drive the very same ones with real time.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod array;
 pub mod cache;
 pub mod drive;
@@ -11,7 +13,6 @@ pub mod electronics;
 pub mod log_disk;
 mod lru;
 pub mod sched;
-pub mod slab;
 mod spec;
 pub mod stats;
 pub mod zoned;

@@ -117,7 +117,6 @@ impl Command {
 
     /// As it stands on the wire.
     pub(crate) fn frame(&self, cookie: u64) -> Frame {
-        let bit = |on: bool, flag: u16| if on { flag } else { 0 };
         let (kind, flags) = match *self {
             Command::Read { dont_fragment, .. } => (cmd::READ, bit(dont_fragment, cmd_flag::DF)),
             Command::Write { fua, .. } => (cmd::WRITE, bit(fua, cmd_flag::FUA)),
@@ -132,6 +131,10 @@ impl Command {
         };
         Frame { flags, kind, cookie, span: self.span() }
     }
+}
+
+fn bit(on: bool, flag: u16) -> u16 {
+    if on { flag } else { 0 }
 }
 
 /// The header of a request, valid or not.

@@ -146,7 +146,6 @@ impl Export {
     }
 
     fn fault(&self) -> Option<&'static str> {
-        let is_string = |text: &str| text.len() <= STRING_BYTES_MAX && !text.contains('\0');
         if !is_string(&self.name) {
             return Some("its name must have at most 4096 bytes and no NUL");
         }
@@ -160,8 +159,15 @@ impl Export {
         if self.features.dont_fragment && !one_piece {
             return Some("dont_fragment needs a longest payload of at least 65536 bytes");
         }
-        let whole = || self.size.is_multiple_of(self.block_sizes.minimum.into());
         let cut = "its size must be a multiple of the minimum block size";
-        self.block_sizes.fault().or_else(|| (!whole()).then_some(cut))
+        self.block_sizes.fault().or_else(|| (!self.whole()).then_some(cut))
     }
+
+    fn whole(&self) -> bool {
+        self.size.is_multiple_of(self.block_sizes.minimum.into())
+    }
+}
+
+fn is_string(text: &str) -> bool {
+    text.len() <= STRING_BYTES_MAX && !text.contains('\0')
 }

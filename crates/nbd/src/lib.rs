@@ -19,6 +19,8 @@
 //!   socket -> bytes -> client::Session::feed -> Event::Reply { cookie, result, data }
 //! ```
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod command;
 mod errno;
 mod export;

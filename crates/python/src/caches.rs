@@ -147,12 +147,11 @@ fn run(
         if let Some(policies) = policies {
             options.policies = policies.into_iter().map(|policy| policy.watched(watch)).collect();
         }
-        let progress = |progress: CacheProgress<'_>| match progress {
+        let mut report = freewheel::cache_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total }
             | CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => watch.report(done, total),
-        };
-        let mut report = freewheel::cache_curves(&options, &progress)?;
+        })?;
         // The temporary file of a table has another name each time, and results are the same each time.
         report.curves.options.trace.file.clone_from(&source.name);
         let frame = frame(&report)?;

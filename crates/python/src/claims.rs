@@ -59,11 +59,14 @@ pub fn reproduce(
 ) -> PyResult<Py<ClaimsReport>> {
     let seeds = seeds.map_or_else(|| SEEDS.to_vec(), OneOrMore::into_vec);
     let options = ReproduceOptions { quick, seeds, recordings };
-    let all = || CLAIMS.iter().map(|claim| claim.id.to_owned()).collect();
-    let ids = ids.map_or_else(all, OneOrMore::into_vec);
+    let ids = ids.map_or_else(
+        || CLAIMS.iter().map(|claim| claim.id.to_owned()).collect(),
+        OneOrMore::into_vec,
+    );
     let done = Arc::new(job::run(py, progress, move |watch| {
-        let show = |done, total| watch.report(done, total);
-        let one = |id: &String| Ok(freewheel::reproduce(id, &options, &show)?);
+        let one = |id: &String| {
+            Ok(freewheel::reproduce(id, &options, &|done, total| watch.report(done, total))?)
+        };
         let reproductions = ids.iter().map(one).collect::<Result<Vec<_>, Fault>>()?;
         Ok(Done { options, reproductions })
     })?);
@@ -87,7 +90,6 @@ pub fn reproduce(
 /// A row a number.
 fn frame(done: &Done) -> Result<Frame, Fault> {
     let rows = done.rows();
-    let end = |range: Option<[f64; 2]>, at: usize| range.map(|ends| ends[at]);
     Columns::default()
         .texts("id", rows.clone().map(|row| row.id))
         .texts("quantity", rows.clone().map(|row| row.quantity.as_str()))
@@ -101,6 +103,10 @@ fn frame(done: &Done) -> Result<Frame, Fault> {
         .texts("verdict", rows.clone().map(|row| row.verdict.title()))
         .flags("passes", rows.map(|row| row.verdict.passes()))
         .frame()
+}
+
+fn end(range: Option<[f64; 2]>, at: usize) -> Option<f64> {
+    range.map(|ends| ends[at])
 }
 
 #[pymethods]

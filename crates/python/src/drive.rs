@@ -39,9 +39,10 @@ pub fn reference(drive: &Bound<'_, PyAny>) -> PyResult<String> {
 pub fn references(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let is_several = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
-    match is_several {
-        true => given.try_iter()?.map(|drive| reference(&drive?)).collect(),
-        false => reference(given).map(|one| vec![one]),
+    if is_several {
+        given.try_iter()?.map(|drive| reference(&drive?)).collect()
+    } else {
+        reference(given).map(|one| vec![one])
     }
 }
 
@@ -110,19 +111,20 @@ impl Drive {
     #[staticmethod]
     #[pyo3(signature = (*files))]
     fn import_disksim(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Self> {
-        let read = |path: &PathBuf| {
-            let wrong = |error| Fault::File(format!("{}: {error}", path.display())).raise(py);
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok((name, read_text(path).map_err(wrong)?))
-        };
-        let texts = files.iter().map(read).collect::<PyResult<Vec<_>>>()?;
+        let texts = files
+            .iter()
+            .map(|path| {
+                let wrong = |error| Fault::File(format!("{}: {error}", path.display())).raise(py);
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                Ok((name, read_text(path).map_err(wrong)?))
+            })
+            .collect::<PyResult<Vec<_>>>()?;
         let named: Vec<(&str, &str)> =
             texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        let beside = |name: &str| {
+        let imported = drives::import_disksim(&named, &|name| {
             let mut folders = files.iter().filter_map(|path| path.parent());
             folders.find_map(|folder| read_text(&folder.join(name)).ok())
-        };
-        let imported = drives::import_disksim(&named, &beside);
+        });
         let imported = imported.map_err(|error| Fault::from(error).raise(py))?;
         Self::of_spec(imported.spec).map_err(|fault| fault.raise(py))
     }

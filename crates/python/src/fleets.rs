@@ -125,8 +125,9 @@ fn members(
     let (path, open, folder) = (of.path.clone(), of.open, folder.to_owned());
     let options = FleetOptions { replay: of.replay.clone(), ..options };
     job::run(py, progress, move |watch| {
-        let report = |reader: &freewheel::TraceReader| trace::report(reader, watch);
-        let mut members = fleets::fleet_members(&path, &open, &drive, &folder, report)?;
+        let mut members = fleets::fleet_members(&path, &open, &drive, &folder, |reader| {
+            trace::report(reader, watch)
+        })?;
         if let Some(places) = places {
             places.apply(&mut members)?;
         }
@@ -190,8 +191,8 @@ fn result(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<FleetReport>> {
     let (report, frame) = job::run(py, progress, move |watch| {
-        let show = |_: &str, done, total| watch.report(done, total);
-        let mut report = fleets::fleet(&fleet, &output, &show)?;
+        let mut report =
+            fleets::fleet(&fleet, &output, &|_, done, total| watch.report(done, total))?;
         report.resumed = resumed.unwrap_or(report.resumed);
         let frame = frame(report.columns())?;
         Ok((report, frame))

@@ -45,12 +45,11 @@ pub fn object_curves(
     let sizes = sizes.map(OneOrMore::into_vec).unwrap_or_default();
     options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
     let (report, frame) = job::run(py, progress, move |watch| {
-        let progress = |progress: CacheProgress<'_>| match progress {
+        let mut report = caches::object_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total }
             | CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => watch.report(done, total),
-        };
-        let mut report = caches::object_curves(&options, &progress)?;
+        })?;
         report.curves.options.trace.file.clone_from(&source.name);
         let frame = frame(&report)?;
         Ok((report, frame))
@@ -73,7 +72,6 @@ fn frame(report: &caches::ObjectReport) -> Result<Frame, Fault> {
     let rows: Vec<_> =
         curves.curves.iter().flat_map(|of| of.points.iter().map(move |at| (of, at))).collect();
     let policies: Vec<String> = rows.iter().map(|(of, _)| of.policy.to_string()).collect();
-    let share = |part: u64, whole: u64| Some(part as f64 / whole.max(1) as f64);
     Columns::default()
         .texts("policy", policies.iter().map(String::as_str))
         .texts("title", rows.iter().map(|(of, _)| &*of.title))
@@ -86,6 +84,10 @@ fn frame(report: &caches::ObjectReport) -> Result<Frame, Fault> {
             rows.iter().map(|(_, at)| share(at.missed_bytes, curves.used_bytes)),
         )
         .frame()
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    Some(part as f64 / whole.max(1) as f64)
 }
 
 #[pymethods]

@@ -63,11 +63,10 @@ impl InPython {
             Err(Fault::Argument(says, help).raise(said.py()))
         };
         if said.is_none() {
-            return match self.held.len() < self.capacity as usize {
-                true => Ok(None),
-                false => {
-                    wrong(format!("gave None, and the cache is full: it holds {}", self.capacity))
-                }
+            return if self.held.len() < self.capacity as usize {
+                Ok(None)
+            } else {
+                wrong(format!("gave None, and the cache is full: it holds {}", self.capacity))
             };
         }
         match said.extract::<u64>() {

@@ -92,11 +92,15 @@ pub struct Moment {
 impl Moment {
     fn new(moment: &experiments::Moment<'_>, drive: &Arc<Drive>) -> Self {
         let (now, from, drive) = (moment.now, moment.head, Arc::clone(drive));
-        let times_ns = move |waiting: &Waiting| {
-            let positioning = drive.positioning(now, from, &waiting.target);
-            [positioning.total(), positioning.seek].map(|time| time.ns())
-        };
-        Self { now, cylinder: from.cylinder, head: from.surface, times_ns: Box::new(times_ns) }
+        Self {
+            now,
+            cylinder: from.cylinder,
+            head: from.surface,
+            times_ns: Box::new(move |waiting| {
+                let positioning = drive.positioning(now, from, &waiting.target);
+                [positioning.total(), positioning.seek].map(|time| time.ns())
+            }),
+        }
     }
 }
 
@@ -231,9 +235,10 @@ impl InPython {
                 Err(_) => return wrong(format!("policy: pick() gave {}", picked.repr()?)),
             },
         };
-        match self.waiting.contains_key(&sequence) {
-            true => Ok(sequence),
-            false => wrong(format!("policy: pick() gave request {sequence}, which does not wait")),
+        if self.waiting.contains_key(&sequence) {
+            Ok(sequence)
+        } else {
+            wrong(format!("policy: pick() gave request {sequence}, which does not wait"))
         }
     }
 }

@@ -98,8 +98,7 @@ pub fn plan_stripe(
         ..usual_options
     };
     let report = Arc::new(job::run(py, progress, move |watch| {
-        let show = |_: &str, done, total| watch.report(done, total);
-        let mut report = plans::plan_stripe(&options, &show)?;
+        let mut report = plans::plan_stripe(&options, &|_, done, total| watch.report(done, total))?;
         if let (Input::Trace(source), StripeSource::Trace(trace)) =
             (&input, &mut report.plan.options.source)
         {
@@ -122,13 +121,11 @@ pub fn plan_stripe(
 
 /// Err for a factor that is too small to mean anything.
 fn check(name: &str, factor: f64, least: f64) -> PyResult<()> {
-    match factor.is_finite() && factor >= least && factor > 0.0 {
-        true => Ok(()),
-        false => {
-            let says =
-                format!("{name}={factor}: a factor above 0 and of at least {least} is wanted");
-            Err(argument(says, "write a number, as 1.5").raise_here())
-        }
+    if factor.is_finite() && factor >= least && factor > 0.0 {
+        Ok(())
+    } else {
+        let says = format!("{name}={factor}: a factor above 0 and of at least {least} is wanted");
+        Err(argument(says, "write a number, as 1.5").raise_here())
     }
 }
 
@@ -262,8 +259,7 @@ fn place(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PlaceReport>> {
     let report = Arc::new(job::run(py, progress, move |watch| {
-        let show = |_: &str, done, total| watch.report(done, total);
-        let mut report = plans::plan_place(&options, &show)?;
+        let mut report = plans::plan_place(&options, &|_, done, total| watch.report(done, total))?;
         if let (Input::Trace(source), PlaceSource::Trace { trace, .. }) =
             (&input, &mut report.plan.options.source)
         {

@@ -1,6 +1,6 @@
 //! What all results have in common: a document, a page, a text, a table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use freewheel::files::PendingFile;
 use pyo3::prelude::*;
@@ -80,12 +80,7 @@ impl Report {
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let is_json = path.extension().is_some_and(|ending| ending == "json");
         let text = if is_json { self.to_json(py)? } else { self.page(py)? };
-        let write = || -> std::io::Result<()> {
-            let mut file = PendingFile::create(&path)?;
-            std::io::Write::write_all(&mut file, text.as_bytes())?;
-            file.keep()
-        };
-        write().map_err(|error| {
+        write(&path, &text).map_err(|error| {
             let says = format!("{}: {error}", path.display());
             Fault::File(says).raise(py)
         })
@@ -146,4 +141,10 @@ impl Report {
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
         self.text(py)
     }
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = PendingFile::create(path)?;
+    std::io::Write::write_all(&mut file, text.as_bytes())?;
+    file.keep()
 }

@@ -63,16 +63,13 @@ impl Ran {
         let experiment = Experiment::new(config).map_err(Fault::experiment)?;
         let experiment = own.put_into(experiment, watch)?;
         let mut progress = |done, total| watch.report(done, total);
-        let (mut result, rows) = match completions {
-            true => {
-                let (result, rows) =
-                    run_collected(&experiment, &mut progress).map_err(Fault::experiment)?;
-                (result, Some(rows))
-            }
-            false => {
-                let result = run_watched(&experiment, None, None, &mut progress);
-                (result.map_err(Fault::experiment)?, None)
-            }
+        let (mut result, rows) = if completions {
+            let (result, rows) =
+                run_collected(&experiment, &mut progress).map_err(Fault::experiment)?;
+            (result, Some(rows))
+        } else {
+            let result = run_watched(&experiment, None, None, &mut progress);
+            (result.map_err(Fault::experiment)?, None)
         };
         let references = experiment.run_references(&mut progress);
         result.write_back_references = references.map_err(Fault::experiment)?;
@@ -253,21 +250,24 @@ fn completions_schema() -> SchemaRef {
 /// Completions as a table; the numbers are not copied.
 fn completions_frame(groups: Vec<CompletionRows>) -> Result<Frame, Fault> {
     let schema = completions_schema();
-    let batch = |rows: CompletionRows| {
-        let mut ops = StringViewBuilder::with_capacity(rows.ops.len());
-        rows.ops.iter().for_each(|op| ops.append_value(op_name(*op)));
-        let flags = [&rows.refused, &rows.fua].map(|flags| -> ArrayRef {
-            let mut array = BooleanBuilder::with_capacity(flags.len());
-            array.append_slice(flags);
-            Arc::new(array.finish())
-        });
-        let integers = rows.integers.map(|values| Arc::new(Int64Array::from(values)) as ArrayRef);
-        let mut columns: Vec<ArrayRef> = integers.into();
-        columns.insert(1, Arc::new(ops.finish()));
-        columns.extend(flags);
-        RecordBatch::try_new(Arc::clone(&schema), columns)
-    };
-    let batches = groups.into_iter().map(batch).collect::<Result<Vec<_>, _>>();
+    let batches = groups
+        .into_iter()
+        .map(|rows| {
+            let mut ops = StringViewBuilder::with_capacity(rows.ops.len());
+            rows.ops.iter().for_each(|op| ops.append_value(op_name(*op)));
+            let flags = [&rows.refused, &rows.fua].map(|flags| -> ArrayRef {
+                let mut array = BooleanBuilder::with_capacity(flags.len());
+                array.append_slice(flags);
+                Arc::new(array.finish())
+            });
+            let integers =
+                rows.integers.map(|values| Arc::new(Int64Array::from(values)) as ArrayRef);
+            let mut columns: Vec<ArrayRef> = integers.into();
+            columns.insert(1, Arc::new(ops.finish()));
+            columns.extend(flags);
+            RecordBatch::try_new(Arc::clone(&schema), columns)
+        })
+        .collect::<Result<Vec<_>, _>>();
     let batches = batches.map_err(|error| Fault::Other(error.to_string()))?;
     Ok(Frame::new(schema, batches))
 }

@@ -109,21 +109,22 @@ pub fn study(
 /// Err for a depth that no storage system has.
 pub fn check_cache_depth(depth: u32) -> PyResult<()> {
     let most = freewheel::caches::CACHE_DEPTH;
-    match (1..=most).contains(&depth) {
-        true => Ok(()),
-        false => {
-            let says = format!("cache_depth={depth}: 1 to {most} are allowed");
-            Err(argument(says, "write a number of these").raise_here())
-        }
+    if (1..=most).contains(&depth) {
+        Ok(())
+    } else {
+        let says = format!("cache_depth={depth}: 1 to {most} are allowed");
+        Err(argument(says, "write a number of these").raise_here())
     }
 }
 
 fn policies(names: Vec<String>) -> PyResult<Vec<PolicySpec>> {
-    let policy = |name: &String| {
-        let policy = name.parse::<PolicySpec>();
-        policy.map_err(|error| Fault::from(error).raise_here())
-    };
-    names.iter().map(policy).collect()
+    names
+        .iter()
+        .map(|name| {
+            let policy = name.parse::<PolicySpec>();
+            policy.map_err(|error| Fault::from(error).raise_here())
+        })
+        .collect()
 }
 
 /// Fits the drive first, and studies the trace on it where the fit is used.

@@ -65,8 +65,9 @@ pub fn sweep(
     }
     let SweepPlan { sweep, output, .. } = plan;
     let done = job::run(py, progress, move |watch| {
-        let show = |done, total| watch.report(done, total);
-        let done = sweeps::sweep(&sweep, output.as_deref(), jobs, &show);
+        let done = sweeps::sweep(&sweep, output.as_deref(), jobs, &|done, total| {
+            watch.report(done, total)
+        });
         Ok((done.map_err(Fault::experiment)?, output))
     })?;
     report(py, done)
@@ -112,11 +113,11 @@ impl SweepPlan {
         let (source, keys) = (ConfigSource::of(config)?, keys(over)?);
         of_all.extend(seed.map(|seed| format!("seed={seed}")));
         let sweep = job::run(py, progress, move |watch| {
-            let config = |own: &[String]| {
+            Sweep::new(keys, |own| {
                 watch.report(0, 1);
                 source.config(&[&of_all, own].concat())
-            };
-            Sweep::new(keys, config).map_err(Fault::experiment)
+            })
+            .map_err(Fault::experiment)
         })?;
         Ok(Self { sweep: Arc::new(sweep), output, rows: Mutex::new(None) })
     }

@@ -51,47 +51,46 @@ fn rows(batch: &RecordBatch, first: u64) -> Result<Vec<TraceRow>, Fault> {
     let [arrivals, ops, devices, starts, blocks, completions, fua] = TraceRow::COLUMNS;
     let numbers = |name: &str| numbers(batch, name, first);
     let needed = |name: &str| {
-        let missing = || Fault::Table(format!("the table has no column `{name}`"));
-        numbers(name)?.ok_or_else(missing)
+        numbers(name)?.ok_or_else(|| Fault::Table(format!("the table has no column `{name}`")))
     };
     let (arrival, start, count) = (needed(arrivals)?, needed(starts)?, needed(blocks)?);
     let op = texts(batch, ops, first)?;
     let (device, completion, fua) = (numbers(devices)?, numbers(completions)?, numbers(fua)?);
     let all = (0..batch.num_rows()).map(|row| {
-        let value = |column: &[Option<u64>], name: &str| {
-            let null = || Fault::Table(format!("row {}: `{name}` is null", first + row as u64));
-            column[row].ok_or_else(null)
-        };
-        let or_none = |column: &Option<Vec<Option<u64>>>| column.as_ref().and_then(|c| c[row]);
-        let device = or_none(&device).unwrap_or(0);
+        let device = or_none(&device, row).unwrap_or(0);
         Ok(TraceRow {
-            arrival_ns: value(&arrival, arrivals)?,
+            arrival_ns: value(&arrival, arrivals, row, first)?,
             op: op[row],
             device: u32::try_from(device).map_err(|_| {
                 Fault::Table(format!("row {}: `device` is {device}", first + row as u64))
             })?,
-            start_block: value(&start, starts)?,
-            blocks: value(&count, blocks)?,
-            completion_ns: or_none(&completion),
-            fua: or_none(&fua) == Some(1),
+            start_block: value(&start, starts, row, first)?,
+            blocks: value(&count, blocks, row, first)?,
+            completion_ns: or_none(&completion, row),
+            fua: or_none(&fua, row) == Some(1),
         })
     });
     all.collect()
+}
+
+fn value(column: &[Option<u64>], name: &str, row: usize, first: u64) -> Result<u64, Fault> {
+    column[row].ok_or_else(|| Fault::Table(format!("row {}: `{name}` is null", first + row as u64)))
+}
+
+fn or_none(column: &Option<Vec<Option<u64>>>, row: usize) -> Option<u64> {
+    column.as_ref().and_then(|c| c[row])
 }
 
 /// A column of whole numbers of any width, of numbers without a fraction, or of yes and no. None where the table
 /// has no such column.
 fn numbers(batch: &RecordBatch, name: &str, first: u64) -> Result<Option<Vec<Option<u64>>>, Fault> {
     let Some(column) = batch.column_by_name(name) else { return Ok(None) };
-    let wrong = |row: usize, value: &dyn std::fmt::Display| {
-        Fault::Table(format!("row {}: `{name}` is {value}", first + row as u64))
-    };
     let column: &dyn Array = column;
     let values: Result<Vec<Option<u64>>, Fault> = downcast_integer_array!(
         column => {
             let values = column.iter().enumerate().map(|(row, value)| {
                 let whole = value.map(i128::from);
-                whole.map(|value| u64::try_from(value).map_err(|_| wrong(row, &value))).transpose()
+                whole.map(|value| u64::try_from(value).map_err(|_| wrong(row, &value, name, first))).transpose()
             });
             values.collect()
         }
@@ -102,7 +101,7 @@ fn numbers(batch: &RecordBatch, name: &str, first: u64) -> Result<Option<Vec<Opt
             let values = column.as_primitive::<Float64Type>().iter().enumerate();
             // Where pandas has no value, it has a number that is none.
             let values = values.map(|(row, value)| match value.filter(|value| !value.is_nan()) {
-                Some(value) if value < 0.0 || value.fract() != 0.0 => Err(wrong(row, &value)),
+                Some(value) if value < 0.0 || value.fract() != 0.0 => Err(wrong(row, &value, name, first)),
                 value => Ok(value.map(|value| value as u64)),
             });
             values.collect()
@@ -111,6 +110,10 @@ fn numbers(batch: &RecordBatch, name: &str, first: u64) -> Result<Option<Vec<Opt
         other => Err(Fault::Table(format!("`{name}` is a column of {other}, and no numbers"))),
     );
     values.map(Some)
+}
+
+fn wrong(row: usize, value: &dyn std::fmt::Display, name: &str, first: u64) -> Fault {
+    Fault::Table(format!("row {}: `{name}` is {value}", first + row as u64))
 }
 
 /// The column of operations.
@@ -143,20 +146,23 @@ fn of_dictionary(
     name: &str,
     op: impl Fn((usize, Option<&str>)) -> Result<Op, Fault>,
 ) -> Result<Vec<Op>, Fault> {
-    let no_texts = || Fault::Table(format!("`{name}` has categories that are no texts"));
     let (keys, values) = downcast_dictionary_array!(
         column => {
             let keys: Vec<Option<usize>> = (0..column.len()).map(|row| column.key(row)).collect();
             (keys, std::sync::Arc::clone(column.values()))
         }
-        _ => return Err(no_texts()),
+        _ => return Err(no_texts(name)),
     );
     let text = |key: usize| match values.data_type() {
         DataType::Utf8 => Ok(values.as_string::<i32>().value(key)),
         DataType::LargeUtf8 => Ok(values.as_string::<i64>().value(key)),
         DataType::Utf8View => Ok(values.as_string_view().value(key)),
-        _ => Err(no_texts()),
+        _ => Err(no_texts(name)),
     };
     let keys = keys.into_iter().enumerate();
     keys.map(|(row, key)| op((row, key.map(text).transpose()?))).collect()
+}
+
+fn no_texts(name: &str) -> Fault {
+    Fault::Table(format!("`{name}` has categories that are no texts"))
 }

@@ -189,8 +189,7 @@ impl Trace {
         let source = Arc::clone(&self.source);
         let converted = job::run(py, progress, move |watch| {
             let options = ConvertOptions { open: source.open, device };
-            let report = |reader: &TraceReader| report(reader, watch);
-            Ok(convert_trace(&source.path, &output, &options, report)?)
+            Ok(convert_trace(&source.path, &output, &options, |reader| report(reader, watch))?)
         })?;
         document(py, &converted)
     }
@@ -297,12 +296,6 @@ struct Rows {
 
 impl Rows {
     fn push(&mut self, row: &TraceRow) -> Result<(), ArrowError> {
-        let whole = |value: u64| {
-            i64::try_from(value).map_err(|_| {
-                let says = format!("{value} does not fit in int64");
-                ArrowError::ExternalError(says.into())
-            })
-        };
         self.arrivals.append_value(whole(row.arrival_ns)?);
         self.ops.append_value(op_name(row.op));
         self.devices.append_value(row.device);
@@ -325,6 +318,13 @@ impl Rows {
         ];
         RecordBatch::try_new(Arc::clone(schema), columns)
     }
+}
+
+fn whole(value: u64) -> Result<i64, ArrowError> {
+    i64::try_from(value).map_err(|_| {
+        let says = format!("{value} does not fit in int64");
+        ArrowError::ExternalError(says.into())
+    })
 }
 
 impl Iterator for Batches {

@@ -37,19 +37,20 @@ const PASSES: [Kind; 3] = [
 
 /// Shares of head time: osdi00's figure 2 and its kin.
 pub(crate) fn head_time(all: &[HeadTimeBar]) -> Markup {
-    let bar = |bar: &HeadTimeBar| {
-        let time = &bar.head_time;
-        let unusable = bar.writing_back_rotate_ns as f64 / time.total_ns().max(1) as f64;
-        let usable = time.rotate_share() - unusable;
-        Bar {
-            label: bar.label.clone(),
-            shares: vec![usable, unusable, time.seek_share(), time.transfer_share()],
-            whole: 1.0,
-            mark: bar.rotate_share_elsewhere,
-            note: bar.note.clone(),
-        }
-    };
     bars(&HEAD_TIME, &all.iter().map(bar).collect::<Vec<_>>())
+}
+
+fn bar(bar: &HeadTimeBar) -> Bar {
+    let time = &bar.head_time;
+    let unusable = bar.writing_back_rotate_ns as f64 / time.total_ns().max(1) as f64;
+    let usable = time.rotate_share() - unusable;
+    Bar {
+        label: bar.label.clone(),
+        shares: vec![usable, unusable, time.seek_share(), time.transfer_share()],
+        whole: 1.0,
+        mark: bar.rotate_share_elsewhere,
+        note: bar.note.clone(),
+    }
 }
 
 /// Shares of all time: osdi00's figures 8 (a) and (c).
@@ -82,7 +83,6 @@ pub(crate) struct PassBar {
 
 /// Times, of which the longest has the whole width.
 pub(crate) fn passes(all: &[PassBar]) -> Markup {
-    let times = |bar: &PassBar| [bar.work, bar.reading, bar.copying];
     let totals: Vec<f64> = all.iter().map(|bar| times(bar).iter().sum()).collect();
     let longest = totals.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let bar = |(bar, total): (&PassBar, &f64)| Bar {
@@ -93,6 +93,10 @@ pub(crate) fn passes(all: &[PassBar]) -> Markup {
         note: bar.note.clone(),
     };
     bars(&PASSES, &all.iter().zip(&totals).map(bar).collect::<Vec<_>>())
+}
+
+fn times(bar: &PassBar) -> [f64; 3] {
+    [bar.work, bar.reading, bar.copying]
 }
 
 /// Values, of which the largest has the whole width.
@@ -125,25 +129,29 @@ struct Bar {
 
 /// Bars under their legend. What does not happen in any of them has no name either.
 fn bars(kinds: &[Kind], all: &[Bar]) -> Markup {
-    let happens = |part: usize| all.iter().any(|bar| bar.shares[part] != 0.0);
-    let happening: Vec<usize> = (0..kinds.len()).filter(|&part| happens(part)).collect();
+    let happening: Vec<usize> = (0..kinds.len()).filter(|&part| happens(part, all)).collect();
     let keys: Vec<_> =
         happening.iter().map(|&part| area(kinds[part].name, kinds[part].colour)).collect();
-    let parts_of = |bar: &Bar| -> Vec<Part> {
-        happening.iter().map(|&part| part_of(bar, part, &kinds[part])).collect()
-    };
     html! {
         (legend(&keys))
         div.bars {
             @for bar in all {
                 div {
                     span.name { (bar.label) }
-                    (one(&parts_of(bar), bar.mark))
+                    (one(&parts_of(bar, &happening, kinds), bar.mark))
                     span.note { (bar.note) }
                 }
             }
         }
     }
+}
+
+fn happens(part: usize, all: &[Bar]) -> bool {
+    all.iter().any(|bar| bar.shares[part] != 0.0)
+}
+
+fn parts_of(bar: &Bar, happening: &[usize], kinds: &[Kind]) -> Vec<Part> {
+    happening.iter().map(|&part| part_of(bar, part, &kinds[part])).collect()
 }
 
 fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {

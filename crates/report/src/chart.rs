@@ -71,9 +71,11 @@ fn for_every_place(keys: &[Key<'_>], svg: impl Fn(&Place) -> String) -> Markup {
 
 /// Groups of columns, a group for each label and a column in it for each series; heights in %.
 pub(crate) fn columns(labels: &[String], series: &[Series]) -> Markup {
-    let key =
-        |(one, number): (&Series, &usize)| legend::area(one.name, &legend::line_colour(*number));
-    let keys: Vec<Key<'_>> = series.iter().zip(&COLUMN_LINES).map(key).collect();
+    let keys: Vec<Key<'_>> = series
+        .iter()
+        .zip(&COLUMN_LINES)
+        .map(|(one, number)| legend::area(one.name, &legend::line_colour(*number)))
+        .collect();
     for_every_place(&keys, |place| columns_in(place, labels, series))
 }
 
@@ -121,18 +123,20 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> Markup {
 
 /// Lines with powers of ten along y, so that small shares are seen. What is 0 is left out.
 pub(crate) fn lines_over_log_y(lines: &[Line], axes: &Axes) -> Markup {
-    let logarithms = |line: &Line| {
-        let positive = line.points.iter().filter(|point| point.1 > 0.0);
-        let points = positive.map(|&(x, y)| (x, libm::log10(y))).collect();
-        Line { points, ..line.clone() }
-    };
-    let lines: Vec<Line> = lines.iter().map(logarithms).collect();
+    let lines: Vec<Line> = lines
+        .iter()
+        .map(|line| {
+            let positive = line.points.iter().filter(|point| point.1 > 0.0);
+            let points = positive.map(|&(x, y)| (x, libm::log10(y))).collect();
+            Line { points, ..line.clone() }
+        })
+        .collect();
     // A label for each power of ten.
     let all = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
     let (least, most) =
         (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
     let powers = if most > least { (most - least).ceil() as usize + 1 } else { 1 };
-    lines_labelled(&lines, axes, &Names { text: &|y| short(10f64.powf(*y)), most: powers })
+    lines_labelled(&lines, axes, &Names { text: &|y| short(power_of_ten(*y)), most: powers })
 }
 
 /// Names along the vertical axis.
@@ -142,16 +146,19 @@ struct Names<'a> {
 }
 
 fn lines_labelled(lines: &[Line], axes: &Axes, names: &Names<'_>) -> Markup {
-    // What is nowhere drawn is not named either.
-    let is_drawn = |line: &Line| line.points.iter().any(|point| is_usable(axes, point));
     let drawn: Vec<(usize, &Line)> =
-        lines.iter().enumerate().filter(|(_, line)| is_drawn(line)).collect();
+        lines.iter().enumerate().filter(|(_, line)| is_drawn(line, axes)).collect();
     if drawn.is_empty() {
         return html! {};
     }
     let keys: Vec<Key<'_>> =
         drawn.iter().map(|(number, line)| legend::line(&line.name, *number)).collect();
     for_every_place(&keys, |place| lines_in(place, &drawn, axes, names))
+}
+
+/// What is nowhere drawn is not named either.
+fn is_drawn(line: &Line, axes: &Axes) -> bool {
+    line.points.iter().any(|point| is_usable(axes, point))
 }
 
 /// True if an axis has a place for this.
@@ -161,10 +168,7 @@ fn is_usable(axes: &Axes, point: &(f64, f64)) -> bool {
 
 /// Lines with the numbers of their colours.
 fn lines_in(place: &Place, lines: &[(usize, &Line)], axes: &Axes, names: &Names<'_>) -> String {
-    let points = |line: &Line| -> Vec<(f64, f64)> {
-        line.points.iter().copied().filter(|point| is_usable(axes, point)).collect()
-    };
-    let all: Vec<(f64, f64)> = lines.iter().flat_map(|(_, line)| points(line)).collect();
+    let all: Vec<(f64, f64)> = lines.iter().flat_map(|(_, line)| points(line, axes)).collect();
     let (xs, ys): (Vec<f64>, Vec<f64>) = all.into_iter().unzip();
     let (Some(&low), Some(&high)) = (min_of(&xs), max_of(&xs)) else { return String::new() };
     let top = max_of(&ys).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE) * 1.05;
@@ -180,36 +184,48 @@ fn lines_in(place: &Place, lines: &[(usize, &Line)], axes: &Axes, names: &Names<
             let range = (low..high).log_scale().with_key_points(ticks);
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), place, axes, names)?;
-            draw_lines(&mut chart, lines, points)
+            draw_lines(&mut chart, lines, |line| points(line, axes))
         } else {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), place, axes, names)?;
-            draw_lines(&mut chart, lines, points)
+            draw_lines(&mut chart, lines, |line| points(line, axes))
         }
     })
+}
+
+fn points(line: &Line, axes: &Axes) -> Vec<(f64, f64)> {
+    line.points.iter().copied().filter(|point| is_usable(axes, point)).collect()
 }
 
 /// Places along an axis of powers of ten that have names: powers where they are several, else what
 /// lies between them too, and on a short axis equal steps.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     const ENOUGH: usize = 4;
-    let between = |digits: &[f64]| -> Vec<f64> {
-        let powers = libm::log10(low).floor() as i32..=libm::log10(high).ceil() as i32;
-        let all =
-            powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
-        all.filter(|tick| (low..=high).contains(tick)).collect()
-    };
     let ways = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
-    let found = ways.into_iter().map(between).find(|ticks| ticks.len() >= ENOUGH);
+    let found = ways
+        .into_iter()
+        .map(|digits| -> Vec<f64> {
+            let powers = libm::log10(low).floor() as i32..=libm::log10(high).ceil() as i32;
+            let all =
+                powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+            all.filter(|tick| (low..=high).contains(tick)).collect()
+        })
+        .find(|ticks| ticks.len() >= ENOUGH);
     found.unwrap_or_else(|| {
-        let power = 10f64.powf(libm::log10((high - low) / ENOUGH as f64).floor());
+        let power = power_of_ten(libm::log10((high - low) / ENOUGH as f64).floor());
         let count = |step: f64| (high / step).floor() - (low / step).ceil() + 1.0;
         let steps = [5.0, 2.0, 1.0].map(|digit| digit * power);
         let step = steps.into_iter().find(|&step| count(step) >= ENOUGH as f64).unwrap_or(power);
         let first = (low / step).ceil();
         (0..count(step) as u32).map(|number| (first + f64::from(number)) * step).collect()
     })
+}
+
+/// Whole powers for the axes of charts.
+#[expect(clippy::disallowed_methods, reason = "`libm::pow(10.0, -5.0)` is no power of ten")]
+fn power_of_ten(power: f64) -> f64 {
+    10f64.powf(power)
 }
 
 fn min_of(list: &[f64]) -> Option<&f64> {
@@ -301,10 +317,6 @@ fn text(area: &Area<'_>, words: &str, at: (i32, i32), colour: RGBColor) -> Drawn
 
 /// A number on an axis: four digits, but for zeros at the end.
 fn short(value: f64) -> String {
-    let trimmed = |digits: &str| match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => digits.to_owned(),
-    };
     if value.abs() >= 10_000.0 {
         let text = format!("{value:.3e}");
         let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -313,6 +325,14 @@ fn short(value: f64) -> String {
     // Four digits that say something.
     let decimals = (3 - libm::log10(value.abs().max(0.1)).floor() as i32) as usize;
     trimmed(&format!("{value:.decimals$}"))
+}
+
+fn trimmed(digits: &str) -> String {
+    if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        digits.to_owned()
+    }
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ pub fn claims_html(
     reproductions: &[Reproduction],
     options: &ReproduceOptions,
 ) -> [Option<String>; 2] {
-    let is_beyond = |reproduction: &&Reproduction| reproduction.id.starts_with(BEYOND);
-    let (beyond, papers): (Vec<_>, Vec<_>) = reproductions.iter().partition(is_beyond);
+    let (beyond, papers): (Vec<_>, Vec<_>) =
+        reproductions.iter().partition(|reproduction| reproduction.id.starts_with(BEYOND));
     let page =
         |title, list: Vec<&Reproduction>| (!list.is_empty()).then(|| html(title, &list, options));
     [
@@ -52,8 +52,8 @@ const LEGEND: &str = "Reproduced: a paper's number inside a band on either side 
 /// Every row outside its band, with its reason; empty when there is none.
 fn exceptions(reproductions: &[&Reproduction]) -> Markup {
     let rows = reproductions.iter().flat_map(|reproduction| &reproduction.rows);
-    let is_exception = |row: &&Row| !row.inside && row.verdict != Verdict::Unsteady;
-    let rows: Vec<&Row> = rows.filter(is_exception).collect();
+    let rows: Vec<&Row> =
+        rows.filter(|row| !row.inside && row.verdict != Verdict::Unsteady).collect();
     if rows.is_empty() {
         return html! {};
     }
@@ -124,9 +124,10 @@ fn part(reproduction: &Reproduction) -> Markup {
 }
 
 fn table(rows: &[Row]) -> Markup {
-    let said =
-        |row: &&Row| row.stands_in.is_some() || row.note.is_some() || row.calibrated.is_some();
-    let remarks: Vec<&Row> = rows.iter().filter(said).collect();
+    let remarks: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.stands_in.is_some() || row.note.is_some() || row.calibrated.is_some())
+        .collect();
     html! {
         div.scroll {
             table {

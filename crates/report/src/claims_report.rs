@@ -22,7 +22,6 @@ impl<'a> ClaimsReport<'a> {
     /// Counts the verdicts.
     pub fn new(done: &'a [Reproduction], options: &'a ReproduceOptions) -> Self {
         let rows: Vec<&Row> = done.iter().flat_map(|reproduction| &reproduction.rows).collect();
-        let is_beyond = |row: &&&Row| row.id.starts_with(BEYOND);
         let papers = Counts::of(rows.iter().copied().filter(|row| !is_beyond(&row)));
         let beyond = Counts::of(rows.iter().copied().filter(|row| is_beyond(&row)));
         Self { options, papers, beyond, rows, done }
@@ -40,4 +39,8 @@ impl<'a> ClaimsReport<'a> {
     pub fn html(&self) -> [Option<String>; 2] {
         claims_html(self.done, self.options)
     }
+}
+
+fn is_beyond(row: &&&Row) -> bool {
+    row.id.starts_with(BEYOND)
 }

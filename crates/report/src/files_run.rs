@@ -62,37 +62,39 @@ const OUTLASTS: f64 = 1.02;
 const QUEUE_LONG: f64 = 100.0;
 
 fn classes(classes: &[ClassResult]) -> Rows {
-    let row = |class: &ClassResult| {
-        let Summary { count, mean_ns, p50_ns, p99_ns, .. } = class.response;
-        [
-            class.name.clone(),
-            grouped(class.files),
-            class.bytes.human_decimal(),
-            grouped(count),
-            ms(mean_ns),
-            ms(p50_ns as f64),
-            ms(p99_ns as f64),
-        ]
-    };
     let head = ["class", "files", "bytes", "requests", "mean response, ms", "p50", "p99"];
     Rows::new(head, classes.iter().map(row))
 }
 
+fn row(class: &ClassResult) -> [String; 7] {
+    let Summary { count, mean_ns, p50_ns, p99_ns, .. } = class.response;
+    [
+        class.name.clone(),
+        grouped(class.files),
+        class.bytes.human_decimal(),
+        grouped(count),
+        ms(mean_ns),
+        ms(p50_ns as f64),
+        ms(p99_ns as f64),
+    ]
+}
+
 /// Stripes of each class; none where every file is whole.
 fn stripes(classes: &[ClassResult]) -> Option<Rows> {
-    let range = |least: String, most: String| match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
+    let range = |least: String, most: String| {
+        if least == most { least } else { format!("{least} to {most}") }
     };
-    let row = |class: &ClassResult| {
-        let ClassStripes { unit_min, unit_max, width_min, width_max } = class.stripes?;
-        Some([
-            class.name.clone(),
-            range(size(unit_min.get()), size(unit_max.get())),
-            range(width_min.to_string(), width_max.to_string()),
-        ])
-    };
-    let rows: Vec<[String; 3]> = classes.iter().filter_map(row).collect();
+    let rows: Vec<[String; 3]> = classes
+        .iter()
+        .filter_map(|class| {
+            let ClassStripes { unit_min, unit_max, width_min, width_max } = class.stripes?;
+            Some([
+                class.name.clone(),
+                range(size(unit_min.get()), size(unit_max.get())),
+                range(width_min.to_string(), width_max.to_string()),
+            ])
+        })
+        .collect();
     (!rows.is_empty()).then(|| Rows::new(["class", "stripe unit", "disks a file"], rows))
 }
 
@@ -171,21 +173,23 @@ fn disks(disks: &[DiskUse], files: &FilesRun) -> Rows {
     let left_out = busiest_first.len().saturating_sub(DISKS_SHOWN);
     busiest_first.truncate(DISKS_SHOWN);
     busiest_first.sort_unstable();
-    let row = |number: usize| {
-        let disk = &disks[number];
-        [
-            number.to_string(),
-            files.drives[number].clone(),
-            percent(files.filled[number]),
-            percent(disk.utilisation),
-            percent(disk.writing_back),
-            format!("{:.2}", disk.queue_mean),
-            grouped(disk.queue_max),
-            format!("{:.1}", disk.pieces_per_second),
-            rate(disk.bytes_per_second),
-        ]
-    };
-    let mut rows: Vec<[String; 9]> = busiest_first.into_iter().map(row).collect();
+    let mut rows: Vec<[String; 9]> = busiest_first
+        .into_iter()
+        .map(|number| {
+            let disk = &disks[number];
+            [
+                number.to_string(),
+                files.drives[number].clone(),
+                percent(files.filled[number]),
+                percent(disk.utilisation),
+                percent(disk.writing_back),
+                format!("{:.2}", disk.queue_mean),
+                grouped(disk.queue_max),
+                format!("{:.1}", disk.pieces_per_second),
+                rate(disk.bytes_per_second),
+            ]
+        })
+        .collect();
     if left_out > 0 {
         let words = format!("{} less busy", grouped(left_out as u64));
         let mut last: [String; 9] = Default::default();

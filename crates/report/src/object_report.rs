@@ -36,14 +36,20 @@ impl ObjectReport {
     /// A row for each size and a column for each policy.
     fn rows(&self, share: impl Fn(&ObjectMisses) -> f64) -> Rows {
         let titles = self.curves.curves.iter().map(|curve| curve.title.clone());
-        let row = |(at, &bytes): (usize, &u64)| {
-            let cell = |points: &[ObjectMisses]| format!("{:.2}", 100.0 * share(&points[at]));
-            let cells = self.curves.curves.iter().map(|curve| cell(&curve.points));
-            std::iter::once(size(bytes)).chain(cells).collect()
-        };
         Rows {
             head: std::iter::once("memory".to_owned()).chain(titles).collect(),
-            rows: self.curves.sizes_bytes.iter().enumerate().map(row).collect(),
+            rows: self
+                .curves
+                .sizes_bytes
+                .iter()
+                .enumerate()
+                .map(|(at, &bytes)| {
+                    let cell =
+                        |points: &[ObjectMisses]| format!("{:.2}", 100.0 * share(&points[at]));
+                    let cells = self.curves.curves.iter().map(|curve| cell(&curve.points));
+                    std::iter::once(size(bytes)).chain(cells).collect()
+                })
+                .collect(),
         }
     }
 }

@@ -254,15 +254,18 @@ pub(crate) fn finding(finding: &Finding) -> Markup {
 /// Words in which names that a user types stand between backticks, as for a terminal.
 pub(crate) fn prose(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
-    // Between a pair lies every other part; one that is not closed stays as it is.
-    let is_code = |at: usize| at % 2 == 1 && at + 1 < parts.len();
     html! {
         @for (at, part) in parts.iter().enumerate() {
-            @if is_code(at) { code { (part) } }
+            @if is_code(at, &parts) { code { (part) } }
             @else if at % 2 == 1 { "`" (part) }
             @else { (part) }
         }
     }
+}
+
+/// Between a pair lies every other part; one that is not closed stays as it is.
+fn is_code(at: usize, parts: &[&str]) -> bool {
+    at % 2 == 1 && at + 1 < parts.len()
 }
 
 /// A table whose first column is on the left.

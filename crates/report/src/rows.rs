@@ -31,12 +31,13 @@ impl Rows {
         let all = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| {
-                if at < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-            });
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        };
-        all().map(line).collect()
+        all()
+            .map(|row| {
+                let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| {
+                    if at < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                });
+                cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+            })
+            .collect()
     }
 }

@@ -18,7 +18,7 @@ use crate::numbers::{average, ms, percent, rate, span};
 use crate::page::{self, section, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
-use crate::stages::{StageRow, stage_table};
+use crate::stages::stage_table;
 use crate::trace_order::trace_cautions;
 use freewheel_study::figure::{Axes, HeadTimeBar, Line};
 
@@ -106,8 +106,8 @@ fn title(experiment: &Experiment, result: &RunResult) -> String {
 
 fn head_time(result: &RunResult) -> Markup {
     let stages = stage_table(result);
-    let cells = |row: &StageRow| row.cells(stages.head.len(), ms, percent);
-    let rows: Vec<Vec<String>> = stages.rows.iter().map(cells).collect();
+    let rows: Vec<Vec<String>> =
+        stages.rows.iter().map(|row| row.cells(stages.head.len(), ms, percent)).collect();
     let bar = HeadTimeBar {
         label: "head time".into(),
         head_time: result.head_time,
@@ -147,22 +147,12 @@ fn commands(result: &RunResult) -> Markup {
 }
 
 fn responses(result: &RunResult) -> Markup {
-    let line = |name: &str, distribution: &freewheel_model::stats::Distribution| {
-        Line::longer_ms(name, distribution)
-    };
     let lines = [
         line("all", &result.response_distribution),
         line("reads", &result.read_distribution),
         line("writes", &result.write_distribution),
     ];
     let axes = Axes { x: "response time, ms", y: "requests that take longer, %", log_x: true };
-    let row = |name: &str, s: &Summary| {
-        let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
-        let mut cells = vec![name.to_string(), grouped(s.count), ms(s.mean_ns)];
-        cells.extend(times.map(|ns| ms(ns as f64)));
-        cells.push(format!("{:.2}", s.coefficient_of_variation));
-        cells
-    };
     let mut all = vec![
         ("all", &result.response),
         ("reads", &result.read_response),
@@ -183,6 +173,18 @@ fn responses(result: &RunResult) -> Markup {
             }
         }
     }
+}
+
+fn line(name: &str, distribution: &freewheel_model::stats::Distribution) -> Line {
+    Line::longer_ms(name, distribution)
+}
+
+fn row(name: &str, s: &Summary) -> Vec<String> {
+    let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
+    let mut cells = vec![name.to_string(), grouped(s.count), ms(s.mean_ns)];
+    cells.extend(times.map(|ns| ms(ns as f64)));
+    cells.push(format!("{:.2}", s.coefficient_of_variation));
+    cells
 }
 
 /// Meaning of the key `region_weights` of a configuration.

@@ -69,10 +69,8 @@ impl Scale {
     fn x(&self, size_bytes: u64) -> f64 {
         let span = self.high - self.low;
         // One size alone stands in the middle.
-        let share = match span > 0.0 {
-            true => (libm::log2(size_bytes as f64) - self.low) / span,
-            false => 0.5,
-        };
+        let share =
+            if span > 0.0 { (libm::log2(size_bytes as f64) - self.low) / span } else { 0.5 };
         LEFT + share * (WIDTH - LEFT - RIGHT)
     }
 
@@ -154,9 +152,11 @@ fn at(coordinate: f64) -> String {
 }
 
 fn polyline(scale: &Scale, line: &SizeLine) -> Markup {
-    let point =
-        |point: &SizePoint| format!("{:.1},{:.1}", scale.x(point.size_bytes), scale.y(point.value));
-    let points: Vec<String> = line.points.iter().map(point).collect();
+    let points: Vec<String> = line
+        .points
+        .iter()
+        .map(|point| format!("{:.1},{:.1}", scale.x(point.size_bytes), scale.y(point.value)))
+        .collect();
     html! { polyline class=(legend::line_colour(line.colour)) points=(points.join(" ")) {} }
 }
 

@@ -25,11 +25,6 @@ pub fn validation_html(validation: &Validation) -> String {
         validation.demerit_ms,
         validation.demerit_share * 100.0
     );
-    let line = |name: &str, points: &[(f64, f64)]| Line {
-        name: name.into(),
-        points: points.to_vec(),
-        dots: false,
-    };
     let lines = [line("measured", &validation.curves[0]), line("simulated", &validation.curves[1])];
     let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
     let parts: Vec<Vec<String>> = validation.parts.iter().map(part_cells).collect();
@@ -51,12 +46,16 @@ pub fn validation_html(validation: &Validation) -> String {
         },
     )
 }
+
+fn line(name: &str, points: &[(f64, f64)]) -> Line {
+    Line { name: name.into(), points: points.to_vec(), dots: false }
+}
 /// Histogram, coherence and what the errors could be.
 fn phase(phase: &PhaseAnalysis) -> Markup {
     let (recorded, later) = (&phase.histogram.as_recorded, &phase.histogram.one_later);
     let bins = recorded.len();
-    let label = |bin: usize| format!("{:.2}", bin as f64 / bins as f64);
-    let labels: Vec<String> = (0..bins).map(label).collect();
+    let labels: Vec<String> =
+        (0..bins).map(|bin| format!("{:.2}", bin as f64 / bins as f64)).collect();
     let series = [
         Series { name: GapReading::AsRecorded.name(), shares: recorded.clone() },
         Series { name: GapReading::OneLater.name(), shares: later.clone() },
@@ -122,9 +121,8 @@ fn class_cells(class: &PhaseClass) -> Vec<String> {
 }
 
 fn part_cells(part: &Part) -> Vec<String> {
-    let ms = |value: f64| format!("{value:.3}");
     let times = [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
     let mut cells = vec![part.name.to_string(), part.requests.to_string()];
-    cells.extend(times.map(ms));
+    cells.extend(times.map(|value| format!("{value:.3}")));
     cells
 }

@@ -140,12 +140,14 @@ impl Setting {
 pub(super) fn ends(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let settings = if context.options.quick { &SETTINGS[..1] } else { &SETTINGS[..] };
     let done = AtomicU64::new(0);
-    let row = |setting: &Setting| {
-        let row = setting.row(context)?;
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        (context.progress)(done, settings.len() as u64);
-        Ok(row)
-    };
-    let rows: Vec<Row> = settings.par_iter().map(row).collect::<Result<_, ConfigError>>()?;
+    let rows: Vec<Row> = settings
+        .par_iter()
+        .map(|setting| {
+            let row = setting.row(context)?;
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            (context.progress)(done, settings.len() as u64);
+            Ok(row)
+        })
+        .collect::<Result<_, ConfigError>>()?;
     Ok(Outcome { rows, figures: Vec::new() })
 }

@@ -83,7 +83,6 @@ impl Hidden {
 
     fn run(&self, context: &Context<'_>) -> Result<Runs, ConfigError> {
         let seed = context.seed;
-        let constant = |us: &u64| Conservatism::Constant(SimDuration::from_us(*us));
         let learned = self.setting(context, Conservatism::Learned);
         let mut settings = vec![learned, Setting { free: None, ..learned }];
         settings.extend(CONSTANTS.iter().map(|us| self.setting(context, constant(us))));
@@ -94,6 +93,10 @@ impl Hidden {
         let learned = results.pop().expect("a run with learned margins");
         Ok(Runs { alone, constants, learned, firmware })
     }
+}
+
+fn constant(us: &u64) -> Conservatism {
+    Conservatism::Constant(SimDuration::from_us(*us))
 }
 
 /// By how much free work delayed the foreground: milliseconds for each second of the head's time.
@@ -115,11 +118,14 @@ impl Runs {
 
     /// Place of the constant with most free bandwidth among those that hold the budget.
     fn best(&self) -> usize {
-        let free = |&at: &usize| free_mb_per_second(&self.constants[at]);
         (0..CONSTANTS.len())
             .filter(|&at| delayed(&self.constants[at]) <= BUDGET)
-            .max_by(|a, b| free(a).total_cmp(&free(b)))
+            .max_by(|a, b| self.free(a).total_cmp(&self.free(b)))
             .unwrap_or(CONSTANTS.len() - 1)
+    }
+
+    fn free(&self, &at: &usize) -> f64 {
+        free_mb_per_second(&self.constants[at])
     }
 
     fn rows(&self, drive: &Hidden, context: &Context<'_>) -> Vec<Row> {

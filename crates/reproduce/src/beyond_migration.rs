@@ -55,11 +55,12 @@ impl Run {
         let files = place(&[file; FILES], 0..FILES, &[drive.blocks(); DISKS], allocator)
             .expect("the disks are larger");
         let a_disk = (FILES / DISKS) as f64;
-        let load = |number: usize| {
-            let rate = RATES[usize::from(!number.is_multiple_of(DISKS))] / a_disk;
-            FileLoad { blocks, request: Blocks::new(16), rate, reads: READ_SHARE }
-        };
-        let loads: Vec<FileLoad> = (0..FILES).map(load).collect();
+        let loads: Vec<FileLoad> = (0..FILES)
+            .map(|number| {
+                let rate = RATES[usize::from(!number.is_multiple_of(DISKS))] / a_disk;
+                FileLoad { blocks, request: Blocks::new(16), rate, reads: READ_SHARE }
+            })
+            .collect();
         let requests = if context.options.quick { 40_000 } else { 80_000 };
         let experiment = FilesExperiment {
             disks: &disks,
@@ -109,22 +110,18 @@ pub(crate) fn migration(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let commands = Run::new(context, &MoveBy::Commands)?;
     let gaps = Run::new(context, &MoveBy::Gaps)?;
     let first = gaps.ends.first().copied().unwrap_or(SimTime::MAX);
-    let before = |run: &Run| -> Vec<SimTime> {
-        run.done.iter().map(|(_, end)| *end).filter(|end| *end < first).collect()
-    };
-    let same = before(&none) == before(&gaps);
+    let same = before(&none, first) == before(&gaps, first);
     let (ended, ended_in_gaps) = (commands.last_end(), gaps.last_end());
     let start = SimTime::ZERO;
     let later = ended.max(ended_in_gaps);
     let until = |run: &Run, end| run.response_ms(start, end);
     let mib = f64::from(MOVED) * FILE_BLOCKS as f64 / 2048.0;
-    let seconds = |end: SimTime| end.ns() as f64 / 1e9;
     let rate = |end: SimTime| mib / seconds(end);
     let rows = vec![
         context.holds("all moves end, by commands and in gaps", later < SimTime::MAX),
         context
             .holds("in gaps: completions up to the first move's end are those without moves", same)
-            .noted(format!("{} completions", before(&none).len())),
+            .noted(format!("{} completions", before(&none, first).len())),
         context
             .row_in(
                 "in gaps: response while moving over without moves",
@@ -155,4 +152,12 @@ pub(crate) fn migration(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ),
     ];
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn before(run: &Run, first: SimTime) -> Vec<SimTime> {
+    run.done.iter().map(|(_, end)| *end).filter(|end| *end < first).collect()
+}
+
+fn seconds(end: SimTime) -> f64 {
+    end.ns() as f64 / 1e9
 }

@@ -32,25 +32,29 @@ impl Runs {
              freeblock = {{ rule = \"greedy\", tasks = [{{ block_size = \"64KiB\" }}] }}\n\
              workload = {{ kind = \"trace\", file = {file:?}, fit = \"scale\" }}\n"
         );
-        let run = |overrides: &[&str]| {
-            let overrides: Vec<String> = overrides.iter().map(|it| (*it).into()).collect();
-            Experiment::new(SimConfig::parse(&text, "beyond.price", &overrides)?)?.run()
-        };
         Ok(Self {
-            alone: run(&["freeblock="])?,
-            priced: run(&[])?,
-            unpriced: run(&["host.scheduler.conservatism=\"60us\""])?,
+            alone: run(&["freeblock="], &text)?,
+            priced: run(&[], &text)?,
+            unpriced: run(&["host.scheduler.conservatism=\"60us\""], &text)?,
         })
     }
 
     /// Change of the mean response in %, of all requests or of reads.
     fn costs(&self, with: &RunResult) -> [f64; 2] {
-        let cost = |new: f64, old: f64| 100.0 * (new / old - 1.0);
         [
             cost(with.response.mean_ns, self.alone.response.mean_ns),
             cost(with.read_response.mean_ns, self.alone.read_response.mean_ns),
         ]
     }
+}
+
+fn run(overrides: &[&str], text: &str) -> Result<RunResult, ConfigError> {
+    let overrides: Vec<String> = overrides.iter().map(|it| (*it).into()).collect();
+    Experiment::new(SimConfig::parse(text, "beyond.price", &overrides)?)?.run()
+}
+
+fn cost(new: f64, old: f64) -> f64 {
+    100.0 * (new / old - 1.0)
 }
 
 fn free_mb_per_second(result: &RunResult) -> f64 {

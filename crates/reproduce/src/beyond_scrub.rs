@@ -216,14 +216,15 @@ pub(super) fn scrub(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         })
         .collect();
     let done = AtomicU64::new(0);
-    let run = |(load, recording, whole): &(&Load, Option<&Path>, Option<u64>)| {
-        let scan = load.scan(&config, *recording, *whole)?;
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        (context.progress)(done, runs.len() as u64);
-        Ok(scan)
-    };
-    let scans: Vec<BackgroundScan> =
-        runs.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
+    let scans: Vec<BackgroundScan> = runs
+        .par_iter()
+        .map(|(load, recording, whole)| {
+            let scan = load.scan(&config, *recording, *whole)?;
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            (context.progress)(done, runs.len() as u64);
+            Ok(scan)
+        })
+        .collect::<Result<_, ConfigError>>()?;
     let pairs = there.iter().zip(scans.chunks_exact(2));
     let mut rows: Vec<Row> =
         pairs.flat_map(|((load, _), pair)| rows(context, load, &pair[0], &pair[1])).collect();
@@ -259,9 +260,10 @@ pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let mut config = transactions(MPL, SIZES, context.seed);
     config.drive = "exos-x24-24tb".into();
-    let (parts, requests) = match context.options.quick {
-        true => (&LARGE_PARTS_QUICK[..], LARGE_REQUESTS_QUICK),
-        false => (&LARGE_PARTS[..], LARGE_REQUESTS),
+    let (parts, requests) = if context.options.quick {
+        (&LARGE_PARTS_QUICK[..], LARGE_REQUESTS_QUICK)
+    } else {
+        (&LARGE_PARTS[..], LARGE_REQUESTS)
     };
     // Plans of one stop, which take a tenth of the time to find.
     let scan = |whole, progress| {
@@ -271,8 +273,8 @@ pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let (whole, estimate) =
         rayon::join(|| scan(Some(requests), context.progress), || scan(None, &|_, _| {}));
     let (whole, estimate) = (whole?, estimate?);
-    let row = |&part: &f64| row(context, LARGE, ON_A_PART, part, &whole, &estimate);
-    let mut rows: Vec<Row> = parts.iter().map(row).collect();
+    let mut rows: Vec<Row> =
+        parts.iter().map(|&part| row(context, LARGE, ON_A_PART, part, &whole, &estimate)).collect();
     if context.options.quick {
         let first = rows.remove(0);
         rows.insert(0, first.also("--quick leaves out 3 and 6 %"));
@@ -289,11 +291,12 @@ fn rows(
     whole: &BackgroundScan,
     estimate: &BackgroundScan,
 ) -> Vec<Row> {
-    let row = |part: f64| {
-        let read_share = part * whole.read_share().min(estimate.read_share());
-        row(context, load.name(), load.within(), read_share, whole, estimate)
-    };
-    let mut rows: Vec<Row> = PARTS.map(row).into();
+    let mut rows: Vec<Row> = PARTS
+        .map(|part| {
+            let read_share = part * whole.read_share().min(estimate.read_share());
+            row(context, load.name(), load.within(), read_share, whole, estimate)
+        })
+        .into();
     // Where the estimate ends first, hardly a block may come after that.
     if let Some(rate) = whole.rate_after(estimate.read_share()) {
         let quantity = format!(

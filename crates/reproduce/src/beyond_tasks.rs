@@ -132,7 +132,6 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         context.row_in(quantity, unit, band, ours).noted(note)
     };
     let of = |watched: &WatchedScan, whole: &WatchedScan| 100.0 * seconds(watched) / seconds(whole);
-    let ratio = |watched: &WatchedScan| watched.own as f64 / watched.others as f64;
     let rows = vec![
         row(
             "two scans at once, of the time of one",
@@ -173,4 +172,8 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ),
     ];
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn ratio(watched: &WatchedScan) -> f64 {
+    watched.own as f64 / watched.others as f64
 }

@@ -243,9 +243,8 @@ fn any_blocks(context: &Context<'_>) -> Result<Row, ConfigError> {
         Event::Done { task, at, .. } if task == sample => Some(at),
         _ => None,
     });
-    let seconds = |time: SimTime| time.ns() as f64 / 1e9;
     let quantity = "a sample of 5 % of the blocks, whichever they are";
-    let took = done.map_or(f64::INFINITY, seconds);
+    let took = done.map_or(f64::INFINITY, |time| time.ns() as f64 / 1e9);
     Ok(context.measured(quantity, "s", took))
 }
 

@@ -103,8 +103,16 @@ pub fn time_decisions(
         }
     }
     ns.sort_unstable();
-    let mean = |sum: u64| sum as f64 / decisions as f64;
-    DecisionTimes { ns, upkeep_ns_mean: mean(upkeep_ns), nodes_mean: mean(effort.nodes), hash }
+    DecisionTimes {
+        ns,
+        upkeep_ns_mean: mean(upkeep_ns, decisions),
+        nodes_mean: mean(effort.nodes, decisions),
+        hash,
+    }
+}
+
+fn mean(sum: u64, decisions: usize) -> f64 {
+    sum as f64 / decisions as f64
 }
 
 fn want(
@@ -147,10 +155,9 @@ fn want(
 /// The gap before a request of 8 KiB anywhere, the head being anywhere.
 fn any_gap(drive: &Drive, prng: &mut Prng) -> Opportunity {
     loop {
-        let place = |prng: &mut Prng| Lbn::new(prng.below(drive.blocks().get() - 16));
-        let source = drive.target(place(prng), Blocks::new(16), Op::Read);
+        let source = drive.target(place(prng, drive), Blocks::new(16), Op::Read);
         let op = if prng.below(3) < 2 { Op::Read } else { Op::Write };
-        let target = drive.target(place(prng), Blocks::new(16), op);
+        let target = drive.target(place(prng, drive), Blocks::new(16), op);
         let begin = SimTime::from_ns(prng.below(1 << 40));
         let departure = Departure::after_read(begin, source.at);
         let leg = drive
@@ -161,4 +168,8 @@ fn any_gap(drive: &Drive, prng: &mut Prng) -> Opportunity {
             return gap;
         }
     }
+}
+
+fn place(prng: &mut Prng, drive: &Drive) -> Lbn {
+    Lbn::new(prng.below(drive.blocks().get() - 16))
 }

@@ -97,16 +97,6 @@ impl Setting {
     }
 
     pub fn config(&self, seed: u64) -> SimConfig {
-        let freeblock = |rule| FreeblockConfig {
-            rule,
-            tasks: vec![TaskConfig {
-                kind: TaskKind::Scan,
-                block_size: Bytes::from_kib(4),
-                rounds: self.rounds,
-                ..TaskConfig::default()
-            }],
-            ..FreeblockConfig::default()
-        };
         let behaviour = Behaviour {
             seek_jitter: Some(self.jitter),
             seek_jitter_shape: self.shape,
@@ -120,7 +110,16 @@ impl Setting {
         SimConfig {
             scheduler: self.policy,
             electronics: self.electronics,
-            freeblock: self.free.map(freeblock),
+            freeblock: self.free.map(|rule| FreeblockConfig {
+                rule,
+                tasks: vec![TaskConfig {
+                    kind: TaskKind::Scan,
+                    block_size: Bytes::from_kib(4),
+                    rounds: self.rounds,
+                    ..TaskConfig::default()
+                }],
+                ..FreeblockConfig::default()
+            }),
             host: Some(HostConfig { scheduler: self.scheduler, behaviour }),
             workload: Workload::Closed {
                 requests: self.requests,
@@ -156,12 +155,15 @@ impl Setting {
         seed: u64,
     ) -> Result<RunResult, ConfigError> {
         let config = self.config(seed);
-        let limited = |freeblock| FreeblockConfig { conservatism, same_track, ..freeblock };
         let config = SimConfig {
             cache: None,
             host: None,
             queue_depth: Some(1),
-            freeblock: config.freeblock.map(limited),
+            freeblock: config.freeblock.map(|freeblock| FreeblockConfig {
+                conservatism,
+                same_track,
+                ..freeblock
+            }),
             ..config
         };
         let mut experiment = Experiment::new(config)?;
@@ -185,9 +187,10 @@ impl Context<'_> {
     /// A limit of a whole scan. A short run has the beginning of a scan alone, while much is wanted: another
     /// number, which has none.
     pub fn of_scan(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
-        match self.options.quick {
-            true => self.measured(&format!("{quantity}, beginning of a scan"), unit, ours),
-            false => self.row_in(quantity, unit, band, ours),
+        if self.options.quick {
+            self.measured(&format!("{quantity}, beginning of a scan"), unit, ours)
+        } else {
+            self.row_in(quantity, unit, band, ours)
         }
     }
 

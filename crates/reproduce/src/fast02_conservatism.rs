@@ -146,7 +146,7 @@ const LOSSES: [Loss; 2] = [
 /// What the foreground loses and what free bandwidth loses under one of [`POLICIES`].
 fn losses(context: &Context<'_>, runs: &Margins, number: usize) -> Vec<Row> {
     let (name, _) = POLICIES[number];
-    let rows = |(at, loss): (usize, &Loss)| {
+    LOSSES.iter().enumerate().flat_map(|(at, loss)| {
         let Loss { margin, ms, foreground_most, foreground: [least, most], free } = *loss;
         let what = format!("{name}: foreground lost at {ms} ms");
         let row = context.row_in(&what, "%", [-2.0, foreground_most], runs.cost(number, margin));
@@ -159,8 +159,7 @@ fn losses(context: &Context<'_>, runs: &Margins, number: usize) -> Vec<Row> {
         let row = context.number_of_scan(&what, "%", paper, third(paper), lost);
         let (value, tolerance) = FREE_LOST[number][at];
         [foreground, row.deviates(value, tolerance, FREE_LOST_BECAUSE[number])]
-    };
-    LOSSES.iter().enumerate().flat_map(rows).collect()
+    }).collect()
 }
 
 /// What SSTF and SPTF-SW60% cost the foreground and give free work, against SPTF.

@@ -57,15 +57,20 @@ impl ObservedDelays {
                 counts[bin as usize] += 1;
             }
         }
-        let middle = |bin: usize| -end + width * (bin as f64 + 0.5);
-        let share = |count: u64| percent(count, self.errors_us.len() as u64);
-        counts.iter().enumerate().map(|(bin, &count)| (middle(bin), share(count))).collect()
+        counts
+            .iter()
+            .enumerate()
+            .map(|(bin, &count)| (middle(bin, end, width), self.share(count)))
+            .collect()
+    }
+
+    fn share(&self, count: u64) -> f64 {
+        percent(count, self.errors_us.len() as u64)
     }
 
     /// Commands whose prediction was off by this many microseconds, either way.
     pub fn errors_between(&self, from_us: f64, to_us: f64) -> u64 {
-        let is_between = |error: &&f64| (from_us..to_us).contains(&error.abs());
-        self.errors_us.iter().filter(is_between).count() as u64
+        self.errors_us.iter().filter(|error| (from_us..to_us).contains(&error.abs())).count() as u64
     }
 
     /// Standard deviation of the errors within half a turn, in microseconds.
@@ -76,6 +81,10 @@ impl ObservedDelays {
         let square = near.iter().map(|error| (error - mean).powi(2)).sum::<f64>();
         (square / near.len().max(1) as f64).sqrt()
     }
+}
+
+fn middle(bin: usize, end: f64, width: f64) -> f64 {
+    -end + width * (bin as f64 + 0.5)
 }
 
 impl MeasuredRun<'_> {
@@ -210,7 +219,6 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let [one, two] = [seen(1, true)?, seen(2, true)?];
     let [one_even, two_even] = [seen(1, false)?, seen(2, false)?];
-    let idle = |seen: &ObservedDelays| 100.0 * (1.0 - seen.result.busy_shares.head);
     let what = "an emulated Atlas 10K whose bus is behind its media by up to 32 us for each block of a \
                 request, from request to request; requests of 16 KB";
     // Shares of the time: with two, both are close to 0, and their quotient says little.
@@ -248,6 +256,10 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows, figures: vec![Figure::lines(densities, AXES)] })
 }
 
+fn idle(seen: &ObservedDelays) -> f64 {
+    100.0 * (1.0 - seen.result.busy_shares.head)
+}
+
 const BY_JITTER: &str =
     "how far seeks are off, so that as many head times are mispredicted as in the paper";
 
@@ -266,7 +278,6 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let cheetah = MeasuredRun { drive: "cheetah18lp", behaviour: calmer, ..ATLAS };
     let (atlas, cheetah) = (requests.on(&ATLAS, seed)?, requests.on(&cheetah, seed)?);
     let near = Random { cylinders: Some(NEAR), ..requests }.on(&ATLAS, seed)?;
-    let within = |seen: &ObservedDelays| percent(seen.account.within_50us, seen.account.predicted);
     let turns =
         |count: fn(&Account) -> u64| percent(count(&atlas.account), atlas.account.predicted);
     let (well, late, early) = (within(&atlas), turns(|seen| seen.late), turns(|seen| seen.early));
@@ -280,7 +291,6 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let turns_row = |quantity: &str, paper: f64, ours| {
         context.row_of(quantity, "%", [paper; 2], [paper / 2.0, 2.0 * paper], ours)
     };
-    let of_atlas = |row: Row| row.standing_in(BLACK_BOX);
     let rows = vec![
         of_atlas(well_row("4 KB: within 50 us", 97.5, well)).calibrated_by(BY_JITTER),
         of_atlas(turns_row("4 KB: turns longer", 1.8, late)).deviates(0.695, 0.04, SYMMETRIC),
@@ -298,6 +308,14 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         line("Cheetah", cheetah.density(20.0, 400.0)),
     ];
     Ok(Outcome { rows, figures: vec![Figure::lines(densities, AXES)] })
+}
+
+fn within(seen: &ObservedDelays) -> f64 {
+    percent(seen.account.within_50us, seen.account.predicted)
+}
+
+fn of_atlas(row: Row) -> Row {
+    row.standing_in(BLACK_BOX)
 }
 
 /// What is neither well predicted nor a turn off.

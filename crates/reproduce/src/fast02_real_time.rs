@@ -2,7 +2,6 @@
 //! a clock runs it; the experiment and its bands are here.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::background::TaskResult;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::experiment::Experiment;
 use serde::Serialize;
@@ -38,11 +37,16 @@ const LATE_US_P99: [f64; 2] = [0.0, 90.0];
 
 impl RealTimeRun {
     fn simulated(result: &RunResult) -> Self {
-        let rounds = |task: &TaskResult| {
-            let blocks: u64 = task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
-            blocks * task.block_bytes
-        };
-        let scanned: u64 = result.background.iter().flat_map(|arm| &arm.tasks).map(rounds).sum();
+        let scanned: u64 = result
+            .background
+            .iter()
+            .flat_map(|arm| &arm.tasks)
+            .map(|task| {
+                let blocks: u64 =
+                    task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
+                blocks * task.block_bytes
+            })
+            .sum();
         Self {
             requests: result.requests,
             requests_per_second: result.requests_per_second,
@@ -105,9 +109,6 @@ fn rows([without, with]: [RealTimeRun; 2], [alone, scanned]: [RealTimeRun; 2]) -
         let band = [(1.0 - TOLERANCE) * simulated, (1.0 + TOLERANCE) * simulated];
         within(quantity, unit, real, simulated, band)
     };
-    let lost = |with: RealTimeRun, without: RealTimeRun| {
-        100.0 * (1.0 - with.requests_per_second / without.requests_per_second)
-    };
     let (rate, response) = ("requests", "mean response");
     let (rate_with, response_with) = ("requests, with the scan", "mean response, with the scan");
     let median = |quantity, real: RealTimeRun, simulated: RealTimeRun| {
@@ -128,6 +129,10 @@ fn rows([without, with]: [RealTimeRun; 2], [alone, scanned]: [RealTimeRun; 2]) -
         most("replies late by, 99 %", without, alone),
         most("replies late by, 99 %, with the scan", with, scanned),
     ]
+}
+
+fn lost(with: RealTimeRun, without: RealTimeRun) -> f64 {
+    100.0 * (1.0 - with.requests_per_second / without.requests_per_second)
 }
 
 fn within(

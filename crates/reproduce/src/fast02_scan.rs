@@ -47,8 +47,6 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let best = Setting { free: Some(Rule::Paths), scheduler, ..setting };
     let results = context.run_all(&[setting, alone, best], |setting| setting.run(seed))?;
     let [with, without, best] = &results[..] else { unreachable!("three runs") };
-    // With what the foreground reads in passing.
-    let delivered = |result: &RunResult| result.background[0].tasks[0].bytes_per_second();
     let bandwidth = delivered(with).map_or(free_mb_per_second(with), |bytes| bytes / 1e6);
     let spec = library::spec("atlas10k")?;
     let sustained = mean_sustained_mb_per_second(&library::build(&spec, "atlas10k")?);
@@ -72,8 +70,6 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         lost_hits(context, with, without),
     ];
     if !context.options.quick {
-        let scans =
-            |result: &RunResult| result.background[0].tasks[0].rounds_a_day().unwrap_or(0.0);
         let row = row("full scans", "a day", 37.0, scans(with));
         rows.push(row.deviates(31.7, 1.58, SCANS));
         let quantity = "full scans, several stops in a gap and tracks of the foreground included";
@@ -83,10 +79,18 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows, figures: Vec::new() })
 }
 
+/// With what the foreground reads in passing.
+fn delivered(result: &RunResult) -> Option<f64> {
+    result.background[0].tasks[0].bytes_per_second()
+}
+
+fn scans(result: &RunResult) -> f64 {
+    result.background[0].tasks[0].rounds_a_day().unwrap_or(0.0)
+}
+
 /// Footnote 1: lost prefetching "will rarely eliminate subsequent media accesses". Taken as: of a hundred
 /// reads, one at most.
 fn lost_hits(context: &Context<'_>, with: &RunResult, without: &RunResult) -> Row {
-    let hits = |result: &RunResult| percent(result.buffer_reads, result.read_response.count);
     let lost = hits(without) - hits(with);
     let quantity = "reads that free work keeps from the drive's buffer, of all";
     context.row_in(quantity, "%", [-1.0, 1.0], lost).noted(format!(
@@ -94,6 +98,10 @@ fn lost_hits(context: &Context<'_>, with: &RunResult, without: &RunResult) -> Ro
         hits(without),
         hits(with)
     ))
+}
+
+fn hits(result: &RunResult) -> f64 {
+    percent(result.buffer_reads, result.read_response.count)
 }
 
 /// Jitter of the black box that the scheduler is to master beyond the paper, and its margin.
@@ -120,9 +128,8 @@ pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let outside = context.run_all(&[ours, alone], |setting| setting.run(seed))?;
         // It has no jitter and no limits of a scheduler outside.
         let firmware = free_mb_per_second(&ours.run_in_firmware(seed)?);
-        let part_of = |outside: &RunResult| 100.0 * free_mb_per_second(outside) / firmware;
         let [with, without] = &outside[..] else { unreachable!("two runs") };
-        let part = part_of(with);
+        let part = part_of(with, firmware);
         let cost = 100.0 * (mean_ms(with) / mean_ms(without) - 1.0);
         // The paper had 65 % (section 7).
         rows.push(context.row_in(
@@ -143,11 +150,15 @@ pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let quantity = format!(
                 "{name}, errors and commands as the paper's: free bandwidth of that in firmware"
             );
-            let part = part_of(&as_paper.run(seed)?);
+            let part = part_of(&as_paper.run(seed)?, firmware);
             rows.push(context.row(&quantity, "%", 65.0, 6.5, part));
         }
     }
     let what = "an emulated Atlas 10K with its reading ahead, whose seeks vary by 50 us either way";
     let rows = rows.into_iter().map(|row| row.standing_in(what)).collect();
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn part_of(outside: &RunResult, firmware: f64) -> f64 {
+    100.0 * free_mb_per_second(outside) / firmware
 }

@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use freewheel_model::drive::Drive;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_study::figure::Figure;
@@ -77,16 +76,24 @@ impl FileSystem {
     /// inode and its data.
     fn reads(&self, directory: u64, file: u64) -> [Extent; 4] {
         let (group, first) = self.place(directory);
-        let inode = |number: u64| Extent {
-            start: VolumeBlock::new(group + BEFORE_INODES + number / INODES * BLOCK),
-            blocks: BLOCK,
-        };
         let data = |number: u64, blocks| Extent {
             start: VolumeBlock::new(group + BEFORE_DATA + number * BLOCK),
             blocks,
         };
         let own = first + 1 + file;
-        [inode(first), data(first, DIRECTORY_BLOCKS), inode(own), data(own, FILE_BLOCKS)]
+        [
+            inode(first, group),
+            data(first, DIRECTORY_BLOCKS),
+            inode(own, group),
+            data(own, FILE_BLOCKS),
+        ]
+    }
+}
+
+fn inode(number: u64, group: u64) -> Extent {
+    Extent {
+        start: VolumeBlock::new(group + BEFORE_INODES + number / INODES * BLOCK),
+        blocks: BLOCK,
     }
 }
 
@@ -151,8 +158,8 @@ impl Source for FileReader {
 
 pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.seed;
-    let reader = |drive: &Drive| Ok(FileReader::new(FileSystem::on(drive.blocks()), seed));
-    let seen = ATLAS.run(seed, reader)?;
+    let seen =
+        ATLAS.run(seed, |drive| Ok(FileReader::new(FileSystem::on(drive.blocks()), seed)))?;
     let what = format!("{BLACK_BOX}; the file system is a model of FFS");
     let rows = rows(context, &seen).into_iter().map(|row| row.standing_in(&what)).collect();
     let density = line("3 KB files", seen.density(250.0, 10_000.0));

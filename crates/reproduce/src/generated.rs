@@ -51,8 +51,8 @@ pub(super) struct Device {
 impl Form {
     /// Writes the trace of this seed into a temporary folder.
     pub fn write(&self, seed: u64) -> Result<GeneratedTrace, ConfigError> {
-        let failed = |source| ConfigError::Read { path: std::env::temp_dir(), source };
-        let folder = tempfile::tempdir().map_err(failed)?;
+        let folder = tempfile::tempdir()
+            .map_err(|source| ConfigError::Read { path: std::env::temp_dir(), source })?;
         let path = folder.path().join("generated.parquet");
         let mut writer = TraceWriter::create(&path)?;
         for record in self.records(seed) {
@@ -114,14 +114,16 @@ impl Form {
     fn choose(&self, prng: &mut Prng) -> usize {
         let all = self.devices.iter().map(|device| device.requests).sum();
         let mut left = prng.below(all);
-        let takes = |device: &Device| match left.checked_sub(device.requests) {
-            Some(rest) => {
-                left = rest;
-                false
-            }
-            None => true,
-        };
-        self.devices.iter().position(takes).expect("less than the sum")
+        self.devices
+            .iter()
+            .position(|device| match left.checked_sub(device.requests) {
+                Some(rest) => {
+                    left = rest;
+                    false
+                }
+                None => true,
+            })
+            .expect("less than the sum")
     }
 }
 

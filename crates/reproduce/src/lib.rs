@@ -620,8 +620,7 @@ fn over_seeds(id: &'static str, outcomes: Vec<Outcome>) -> Reproduction {
     let Outcome { rows, figures } = outcomes.next().expect("at least one seed");
     let mut samples: Vec<Vec<Row>> = rows.into_iter().map(|row| vec![row]).collect();
     for row in outcomes.flat_map(|outcome| outcome.rows) {
-        let is_same = |sample: &&mut Vec<Row>| sample[0].quantity == row.quantity;
-        match samples.iter_mut().find(is_same) {
+        match samples.iter_mut().find(|sample| sample[0].quantity == row.quantity) {
             Some(sample) => sample.push(row),
             None => samples.push(vec![row]),
         }

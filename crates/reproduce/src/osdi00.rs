@@ -78,20 +78,21 @@ fn access_ms(result: &RunResult) -> f64 {
 
 /// Bars of head time, with the paper's rotational share where it is known.
 fn head_time(settings: &[Setting], results: &[RunResult], papers: &[Option<f64>]) -> Figure {
-    let bar = |((setting, result), paper): ((&Setting, &RunResult), &Option<f64>)| {
-        let note = match paper {
-            Some(share) => format!("{:.2} ms; mark: paper's {share:.0} %", access_ms(result)),
-            None => format!("{:.2} ms an access", access_ms(result)),
-        };
-        HeadTimeBar {
-            label: setting.label.clone(),
-            head_time: result.head_time,
-            writing_back_rotate_ns: 0,
-            rotate_share_elsewhere: paper.map(|share| share / 100.0),
-            note,
-        }
-    };
     Figure::head_time(settings.iter().zip(results).zip(papers).map(bar).collect())
+}
+
+fn bar(((setting, result), paper): ((&Setting, &RunResult), &Option<f64>)) -> HeadTimeBar {
+    let note = match paper {
+        Some(share) => format!("{:.2} ms; mark: paper's {share:.0} %", access_ms(result)),
+        None => format!("{:.2} ms an access", access_ms(result)),
+    };
+    HeadTimeBar {
+        label: setting.label.clone(),
+        head_time: result.head_time,
+        writing_back_rotate_ns: 0,
+        rotate_share_elsewhere: paper.map(|share| share / 100.0),
+        note,
+    }
 }
 
 pub(super) fn fig2(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -149,15 +150,6 @@ const DISKSIM_VARIANCE_SECTORS: f64 = 8192.0;
 
 pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let shares = [0u32, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
-    let setting = |label: String, local: u32, sd: Bytes| Setting {
-        label,
-        pattern: PatternSpec {
-            local_share: f64::from(local) / 100.0,
-            local_sd: sd,
-            ..PatternSpec::default()
-        },
-        ..Setting::default()
-    };
     let stated = Bytes::from_kib(4096);
     let root = Bytes::new((DISKSIM_VARIANCE_SECTORS.sqrt() * 512.0) as u64);
     let mut settings: Vec<Setting> =
@@ -180,12 +172,22 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows: vec![as_stated, as_run], figures })
 }
 
+fn setting(label: String, local: u32, sd: Bytes) -> Setting {
+    Setting {
+        label,
+        pattern: PatternSpec {
+            local_share: f64::from(local) / 100.0,
+            local_sd: sd,
+            ..PatternSpec::default()
+        },
+        ..Setting::default()
+    }
+}
+
 /// Why 60 % cannot be with a deviation of 4 MB: the share if every local seek took no longer than
 /// the shortest of table 2.
 fn locality_bound(random: &RunResult, local: &RunResult) -> String {
     const SHORTEST_SEEK_MS: f64 = 1.2;
-    let mean =
-        |sum_ns: u128, result: &RunResult| sum_ns as f64 / result.response.count as f64 / 1e6;
     let rotate = mean(local.stages.rotate_ns, local);
     let transfer = mean(local.stages.transfer_ns, local);
     let seek = 0.7 * SHORTEST_SEEK_MS + 0.3 * mean(random.stages.seek_ns, random);
@@ -193,6 +195,10 @@ fn locality_bound(random: &RunResult, local: &RunResult) -> String {
     format!(
         "With a deviation of 4 MB, nearly five cylinders, a local request almost always moves the arm. Even if each such seek took the {SHORTEST_SEEK_MS} ms that table 2 gives as the shortest, the share would be {bound:.1} %: so no arm reaches the figure with the stated deviation. The next row has a likely reason."
     )
+}
+
+fn mean(sum_ns: u128, result: &RunResult) -> f64 {
+    sum_ns as f64 / result.response.count as f64 / 1e6
 }
 
 pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -230,18 +236,17 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ..Setting::default()
     });
     let results = run_all(context, &settings)?;
-    let slower = |i: usize| percent(access_ms(&results[i]) / access_ms(&results[0]) - 1.0);
     let share = |i: usize| percent(results[i].head_time.rotate_share());
     let (sptf, sw40, sstf) = (0, 3, 8);
     let rows = vec![
         context.row("SPTF: rotational share", "%", 22.0, 4.0, share(sptf)),
         context.row("SPTF-SW40%: rotational share", "%", 36.0, 4.0, share(sw40)),
-        context.row("SPTF-SW40%: access time above SPTF", "%", 6.0, 3.0, slower(sw40)),
-        context.row("SSTF: access time above SPTF", "%", 25.0, 3.0, slower(sstf)),
+        context.row("SPTF-SW40%: access time above SPTF", "%", 6.0, 3.0, slower(sw40, &results)),
+        context.row("SSTF: access time above SPTF", "%", 25.0, 3.0, slower(sstf, &results)),
     ];
     let mut marks = [None; 9];
     (marks[sptf], marks[sw40]) = (Some(22.0), Some(36.0));
-    let ours = (0..8).map(|i| (windows[i] * 100.0, slower(i))).collect();
+    let ours = (0..8).map(|i| (windows[i] * 100.0, slower(i, &results))).collect();
     let lines = vec![
         Line { name: "ours".into(), points: ours, dots: false },
         Line { name: "paper".into(), points: vec![(0.0, 0.0), (40.0, 6.0)], dots: true },
@@ -249,4 +254,8 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let axes = Axes { x: "n, %", y: "access time above SPTF, %", log_x: false };
     let figures = vec![head_time(&settings, &results, &marks), Figure::lines(lines, axes)];
     Ok(Outcome { rows, figures })
+}
+
+fn slower(i: usize, results: &[RunResult]) -> f64 {
+    percent(access_ms(&results[i]) / access_ms(&results[0]) - 1.0)
 }

@@ -208,15 +208,16 @@ struct Runs {
 impl Runs {
     /// The points that only the chart shows are run for the chart: a pass is the paper's in any case.
     fn new(context: &Context<'_>) -> Result<Self, ConfigError> {
-        let is_run = |utilisation: &&u32| context.draws() || COMPARED.contains(utilisation);
-        let utilisations: Vec<u32> = UTILISATIONS.iter().filter(is_run).copied().collect();
-        let files_at = |&utilisation: &u32| files_at(utilisation, context.seed);
-        let pools: Vec<u32> = utilisations.par_iter().map(files_at).collect();
+        let utilisations: Vec<u32> = UTILISATIONS
+            .iter()
+            .filter(|utilisation| context.draws() || COMPARED.contains(utilisation))
+            .copied()
+            .collect();
+        let pools: Vec<u32> = utilisations
+            .par_iter()
+            .map(|&utilisation| files_at(utilisation, context.seed))
+            .collect();
         let files = |utilisation| pools[find(&utilisations, utilisation)];
-        let pair = |&files: &u32| {
-            let original = Setting { files, ..Setting::default() };
-            [original, original.freeblock()]
-        };
         let mut settings: Vec<Setting> = pools.iter().flat_map(pair).collect();
         let assumed = |utilisation, assumptions: &[(&str, Setting)]| -> Vec<Setting> {
             let files = files(utilisation);
@@ -233,8 +234,10 @@ impl Runs {
         let mut next = |count| others.by_ref().take(count).collect();
         let others = [next(alternatives().len()), next(alternatives().len())];
         let free_others = next(free_alternatives().len());
-        let point = |pair: &[Pass]| Point { original: pair[0], freeblock: pair[1] };
-        let points = pairs.chunks_exact(2).map(point).collect();
+        let points = pairs
+            .chunks_exact(2)
+            .map(|pair| Point { original: pair[0], freeblock: pair[1] })
+            .collect();
         Ok(Self { utilisations, points, others, free_others })
     }
 
@@ -245,49 +248,47 @@ impl Runs {
     /// ORIGINAL beside the paper's two numbers.
     fn original(&self, context: &Context<'_>) -> Vec<Row> {
         let papers = [(60, 50.0), (85, 25.0)].into_iter().zip(&self.others);
-        let row = |((utilisation, paper), others): ((u32, f64), &Vec<Pass>)| {
-            let quantity = format!("ORIGINAL over IDEAL, {utilisation} % full");
-            let ours = original_percent(&self.at(utilisation).original);
-            let names = alternatives().map(|(name, _)| name);
-            let row = context.row(&quantity, "%", paper, paper / 5.0, ours);
-            with_others(row, &names, others.iter().map(original_percent))
-        };
-        papers.map(row).collect()
+        papers
+            .map(|((utilisation, paper), others)| {
+                let quantity = format!("ORIGINAL over IDEAL, {utilisation} % full");
+                let ours = original_percent(&self.at(utilisation).original);
+                let names = alternatives().map(|(name, _)| name);
+                let row = context.row(&quantity, "%", paper, paper / 5.0, ours);
+                with_others(row, &names, others.iter().map(original_percent))
+            })
+            .collect()
     }
 
     /// FREEBLOCK, of which the paper says that it is "close to IDEAL".
     fn freeblock(&self, context: &Context<'_>) -> Vec<Row> {
-        let row = |utilisation: u32| {
-            let quantity = format!("FREEBLOCK over IDEAL, {utilisation} % full");
-            let Point { original, freeblock } = self.at(utilisation);
-            let ours = freeblock_percent(original, freeblock);
-            let row = context.row(&quantity, "%", 100.0, 20.0, ours);
-            if utilisation != 93 {
-                return row;
-            }
-            let names = free_alternatives().map(|(name, _)| name);
-            let percents = self.free_others.iter().map(|pass| freeblock_percent(original, pass));
-            let row = row.deviates(74.4, 3.7, late_bound(original, freeblock));
-            with_others(row, &names, percents)
-        };
-        COMPARED.map(row).into()
+        COMPARED
+            .map(|utilisation| {
+                let quantity = format!("FREEBLOCK over IDEAL, {utilisation} % full");
+                let Point { original, freeblock } = self.at(utilisation);
+                let ours = freeblock_percent(original, freeblock);
+                let row = context.row(&quantity, "%", 100.0, 20.0, ours);
+                if utilisation != 93 {
+                    return row;
+                }
+                let names = free_alternatives().map(|(name, _)| name);
+                let percents =
+                    self.free_others.iter().map(|pass| freeblock_percent(original, pass));
+                let row = row.deviates(74.4, 3.7, late_bound(original, freeblock));
+                with_others(row, &names, percents)
+            })
+            .into()
     }
 
     fn figure(&self) -> Figure {
-        let line = |name: &str, rate: fn(&Point) -> f64| Line {
-            name: name.into(),
-            points: self.points.iter().map(|p| (100.0 * p.original.utilisation, rate(p))).collect(),
-            dots: false,
-        };
         let paper = |utilisation, share: f64| {
             let ideal = self.at(utilisation).original.rate_without_cleaning();
             (f64::from(utilisation), share * ideal)
         };
         let lines = vec![
-            line("IDEAL", |point| point.original.rate_without_cleaning()),
-            line("IDEAL but for copying", |point| point.original.rate_with_free_reads()),
-            line("FREEBLOCK", |point| point.freeblock.rate()),
-            line("ORIGINAL", |point| point.original.rate()),
+            self.line("IDEAL", |point| point.original.rate_without_cleaning()),
+            self.line("IDEAL but for copying", |point| point.original.rate_with_free_reads()),
+            self.line("FREEBLOCK", |point| point.freeblock.rate()),
+            self.line("ORIGINAL", |point| point.original.rate()),
             Line {
                 name: "paper's ORIGINAL, as a share of our IDEAL".into(),
                 points: vec![paper(60, 0.5), paper(85, 0.25)],
@@ -297,6 +298,19 @@ impl Runs {
         let axes = Axes { x: "blocks in use, %", y: "transactions a second", log_x: false };
         Figure::lines(lines, axes)
     }
+
+    fn line(&self, name: &str, rate: fn(&Point) -> f64) -> Line {
+        Line {
+            name: name.into(),
+            points: self.points.iter().map(|p| (100.0 * p.original.utilisation, rate(p))).collect(),
+            dots: false,
+        }
+    }
+}
+
+fn pair(&files: &u32) -> [Setting; 2] {
+    let original = Setting { files, ..Setting::default() };
+    [original, original.freeblock()]
 }
 
 fn find(utilisations: &[u32], utilisation: u32) -> usize {
@@ -307,15 +321,18 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let runs = Runs::new(context)?;
     let mut rows = runs.original(context);
     rows.extend(runs.freeblock(context));
-    // The fullest point compared, where the gain is largest: charts have others.
-    let most = |Point { original, freeblock }: &Point| freeblock.rate() / original.rate();
     let most =
         COMPARED.map(|utilisation| most(runs.at(utilisation))).into_iter().fold(0.0, f64::max);
     let row = context.row("FREEBLOCK over ORIGINAL, most up to 93 % full", "x", 4.0, 0.8, most);
     rows.push(row.noted(INCREASE));
-    let declared = |row: Row| row.standing_in(STANDS_IN).calibrated_by(CALIBRATED);
-    let rows = rows.into_iter().map(declared).collect();
+    let rows =
+        rows.into_iter().map(|row| row.standing_in(STANDS_IN).calibrated_by(CALIBRATED)).collect();
     Ok(Outcome { rows, figures: vec![runs.figure()] })
+}
+
+/// The fullest point compared, where the gain is largest: charts have others.
+fn most(Point { original, freeblock }: &Point) -> f64 {
+    freeblock.rate() / original.rate()
 }
 
 const CALIBRATED: &str = "how LLD reads what it cleans, when metadata are written, and when the freeblock cleaner begins and with how many segments";

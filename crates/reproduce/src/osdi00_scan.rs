@@ -339,12 +339,14 @@ fn last_blocks(whole: &RunResult) -> String {
 
 pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let settings = |rounds: u64, sizes| -> Vec<Setting> {
-        let setting = |&part: &u32| Setting {
-            sample_share: (part < 100).then_some(f64::from(part) / 100.0),
-            sizes,
-            ..Setting::paper(context, MPL).with_at_most(rounds)
-        };
-        COMPARED.iter().map(setting).collect()
+        COMPARED
+            .iter()
+            .map(|&part| Setting {
+                sample_share: (part < 100).then_some(f64::from(part) / 100.0),
+                sizes,
+                ..Setting::paper(context, MPL).with_at_most(rounds)
+            })
+            .collect()
     };
     let results = run_all(context, &settings(SCANS, SIZES))?;
     let rows = with_other_sizes(context, fig10_rows(context, &results), |sizes| {
@@ -524,23 +526,25 @@ const SLOWER_SWITCH: SimDuration = SimDuration::from_us(800);
 
 /// The same scans where a change of heads takes as long as fast02 says: several stops in a gap are worth less.
 fn with_slower_switch(context: &Context<'_>) -> Result<Vec<Row>, ConfigError> {
-    let run = |(policy, rule): &(PolicySpec, Rule)| {
-        let setting = Setting {
-            policy: *policy,
-            rule: *rule,
-            region_weights: *rule == Rule::Paths,
-            chains: *rule == Rule::Paths,
-            rounds: FEWER_SCANS,
-            ..Setting::paper(context, MPL)
-        };
-        let experiment = setting.experiment(context.seed)?;
-        let spec = DriveSpec { head_switch: SLOWER_SWITCH, ..experiment.spec.clone() };
-        Ok(scans_a_day(&experiment.on_drive(spec)?.run()?))
-    };
     let rules = [Rule::Paths, Rule::Greedy];
     let each = COMPARED_POLICIES.into_iter().flat_map(|policy| rules.map(|rule| (policy, rule)));
     let each: Vec<(PolicySpec, Rule)> = each.collect();
-    let scans = each.par_iter().map(run).collect::<Result<Vec<f64>, ConfigError>>()?;
+    let scans = each
+        .par_iter()
+        .map(|(policy, rule)| {
+            let setting = Setting {
+                policy: *policy,
+                rule: *rule,
+                region_weights: *rule == Rule::Paths,
+                chains: *rule == Rule::Paths,
+                rounds: FEWER_SCANS,
+                ..Setting::paper(context, MPL)
+            };
+            let experiment = setting.experiment(context.seed)?;
+            let spec = DriveSpec { head_switch: SLOWER_SWITCH, ..experiment.spec.clone() };
+            Ok(scans_a_day(&experiment.on_drive(spec)?.run()?))
+        })
+        .collect::<Result<Vec<f64>, ConfigError>>()?;
     let rows = COMPARED_POLICIES.iter().zip(scans.chunks(rules.len())).map(|(policy, scans)| {
         let quantity = format!("{}, head switch of 0.8 ms: full scans", policy.title());
         let row = context.row_in(&quantity, "a day", [scans[1], 200.0], scans[0]);

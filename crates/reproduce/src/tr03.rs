@@ -118,11 +118,16 @@ fn with_these(
     let bench = Bench { context, traces, calls: AtomicUsize::new(0) };
     let Outcome { rows, figures } = claim(&bench)?;
     let what = standing_in(&bench.traces);
-    let declared = |row: Row| match bench.is_generated() {
-        true => row.generated(&what),
-        false => with_known_deviation(row.standing_in(&what)),
-    };
-    let rows: Vec<Row> = rows.into_iter().map(declared).collect();
+    let rows: Vec<Row> = rows
+        .into_iter()
+        .map(|row| {
+            if bench.is_generated() {
+                row.generated(&what)
+            } else {
+                with_known_deviation(row.standing_in(&what))
+            }
+        })
+        .collect();
     let figures = if figures.is_empty() { points(&rows) } else { figures };
     Ok(Outcome { rows, figures })
 }
@@ -175,28 +180,32 @@ impl Bench<'_> {
             .flat_map(|variant| self.traces.iter().map(move |trace| (variant, trace)))
             .collect();
         let done = AtomicU64::new(0);
-        let run = |(variant, trace): &(&Variant<'_>, &TraceHere)| {
-            let mut system = System::new(variant.base, trace);
-            (variant.change)(&mut system, trace);
-            let config = system.config(trace, self.context.seed);
-            let place = self.traces.iter().position(|it| it.name == trace.name);
-            let first = &firsts[place.expect("it is one of them")];
-            let run = TracedRun::of(&first.with_config(config)?.run()?);
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            (self.context.progress)(done, jobs.len() as u64);
-            Ok(run)
-        };
         // One at a time, for traces differ in how long they take.
-        jobs.par_iter().with_max_len(1).map(run).collect()
+        jobs.par_iter()
+            .with_max_len(1)
+            .map(|(variant, trace)| {
+                let mut system = System::new(variant.base, trace);
+                (variant.change)(&mut system, trace);
+                let config = system.config(trace, self.context.seed);
+                let place = self.traces.iter().position(|it| it.name == trace.name);
+                let first = &firsts[place.expect("it is one of them")];
+                let run = TracedRun::of(&first.with_config(config)?.run()?);
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                (self.context.progress)(done, jobs.len() as u64);
+                Ok(run)
+            })
+            .collect()
     }
 
     /// An experiment on each trace, from which all others take the streams and the inferred completions.
     fn firsts(&self) -> Result<Vec<Experiment>, ConfigError> {
-        let first = |trace: &TraceHere| {
-            let config = System::new(Base::Poor, trace).config(trace, self.context.seed);
-            Experiment::with_trace_info(config, Some(trace.info.clone()))
-        };
-        self.traces.par_iter().map(first).collect()
+        self.traces
+            .par_iter()
+            .map(|trace| {
+                let config = System::new(Base::Poor, trace).config(trace, self.context.seed);
+                Experiment::with_trace_info(config, Some(trace.info.clone()))
+            })
+            .collect()
     }
 
     /// The mean over the classes of their means over traces. Values that are no numbers do not count.
@@ -265,17 +274,19 @@ impl Bench<'_> {
     }
 
     pub fn holds(&self, quantity: &str, truth: bool) -> Row {
-        match self.context.options.quick {
-            true => self.context.measured(&self.named(quantity), HOLDS, u8::from(truth).into()),
-            false => self.context.holds(quantity, truth),
+        if self.context.options.quick {
+            self.context.measured(&self.named(quantity), HOLDS, u8::from(truth).into())
+        } else {
+            self.context.holds(quantity, truth)
         }
     }
 
     /// A short run has one trace, so its numbers are others.
     fn named(&self, quantity: &str) -> String {
-        match self.context.options.quick {
-            true => format!("{quantity}, {QUICK} alone"),
-            false => quantity.into(),
+        if self.context.options.quick {
+            format!("{quantity}, {QUICK} alone")
+        } else {
+            quantity.into()
         }
     }
 
@@ -310,10 +321,7 @@ impl Bench<'_> {
 
 /// A number with its name.
 fn said(name: &str, value: f64) -> String {
-    match value.is_nan() {
-        true => format!("{name} none"),
-        false => format!("{name} {}", four_digits(value)),
-    }
+    if value.is_nan() { format!("{name} none") } else { format!("{name} {}", four_digits(value)) }
 }
 
 /// Improvements below this in size are no harm: other requests meet other rotational positions.

@@ -36,9 +36,6 @@ pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let least = AGE_FACTORS[least.expect("there are some")];
             let quantity = format!("{}: W with the least variation of responses", base.name());
             rows.push(bench.single(&quantity, "", least));
-            let points = |of: &[f64]| -> Vec<(f64, f64)> {
-                AGE_FACTORS.iter().zip(of).skip(1).map(|(&x, &y)| (x, y)).collect()
-            };
             figures.push(lines_log(
                 "age factor W",
                 "of that at W = 0, and coefficient of variation",
@@ -49,14 +46,19 @@ pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     })
 }
 
+fn points(of: &[f64]) -> Vec<(f64, f64)> {
+    AGE_FACTORS.iter().zip(of).skip(1).map(|(&x, &y)| (x, y)).collect()
+}
+
 /// Mean over the classes of a number over that of the first runs, for each of `runs`.
 fn relative_to(bench: &Bench<'_>, first: &Runs, runs: &[Runs], of: Measure) -> Vec<f64> {
-    let relative = |runs: &Runs| {
-        let pairs = first.iter().zip(runs);
-        let share = |(first, run)| if of(first) > 0.0 { of(run) / of(first) } else { f64::NAN };
-        bench.mean(&pairs.map(share).collect::<Vec<f64>>())
-    };
-    runs.iter().map(relative).collect()
+    runs.iter()
+        .map(|runs| {
+            let pairs = first.iter().zip(runs);
+            let share = |(first, run)| if of(first) > 0.0 { of(run) / of(first) } else { f64::NAN };
+            bench.mean(&pairs.map(share).collect::<Vec<f64>>())
+        })
+        .collect()
 }
 
 /// Stripe units in KiB, up to where most of a trace lies on one disk.

@@ -91,14 +91,21 @@ fn absorbing(
 ) -> Vec<f64> {
     let by_size: Vec<Vec<f64>> =
         runs.iter().map(|runs| gains(through, runs, WRITE_RESPONSE)).collect();
-    let is_wanted = |trace: &usize| bench.traces[*trace].class.is_personal() == is_personal;
-    let of_class = (0..bench.traces.len()).filter(is_wanted);
-    let smallest = |trace: usize| {
-        let best = by_size[sizes.len() - 1][trace];
-        let absorbs = |gains: &Vec<f64>| gains[trace] >= best - ABSORBED;
-        by_size.iter().position(absorbs).map_or(f64::INFINITY, |at| sizes[at])
-    };
-    of_class.map(smallest).collect()
+    let of_class = (0..bench.traces.len())
+        .filter(|trace| bench.traces[*trace].class.is_personal() == is_personal);
+    of_class
+        .map(|trace| {
+            let best = by_size[sizes.len() - 1][trace];
+            by_size
+                .iter()
+                .position(|gains| absorbs(gains, trace, best))
+                .map_or(f64::INFINITY, |at| sizes[at])
+        })
+        .collect()
+}
+
+fn absorbs(gains: &[f64], trace: usize, best: f64) -> bool {
+    gains[trace] >= best - ABSORBED
 }
 
 /// The median over the traces, within a factor of two; None without traces of the class.

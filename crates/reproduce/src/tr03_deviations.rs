@@ -172,8 +172,7 @@ const KNOWN: &[Known] = &[
 
 /// The row with its recorded deviation, where it is outside its band and has one.
 pub(super) fn with_known_deviation(row: Row) -> Row {
-    let is_it = |known: &&Known| known.id == row.id && known.quantity == row.quantity;
-    match KNOWN.iter().find(is_it) {
+    match KNOWN.iter().find(|known| known.id == row.id && known.quantity == row.quantity) {
         Some(known) => row.deviates(known.value, TOLERANCE * known.value.abs(), known.reason),
         None => row,
     }

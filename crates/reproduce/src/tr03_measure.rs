@@ -1,6 +1,6 @@
 //! What tr03 measures of a run, and how it compares two.
 
-use freewheel_sim::{CacheWork, RunResult, ServiceParts, SliceResponses, SliceResult};
+use freewheel_sim::{CacheWork, RunResult, ServiceParts, SliceResponses};
 
 /// Means over the reads or the writes of a run, or over both.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,9 +45,8 @@ pub(super) struct Parts {
 
 impl Parts {
     fn of(head: ServiceParts, total_ns: f64) -> Self {
-        let percent = |ns: u64| 100.0 * ns as f64 / total_ns.max(1.0);
-        let [seek, rotate, transfer] =
-            [head.seek_ns, head.rotate_ns, head.transfer_ns].map(percent);
+        let [seek, rotate, transfer] = [head.seek_ns, head.rotate_ns, head.transfer_ns]
+            .map(|ns| 100.0 * ns as f64 / total_ns.max(1.0));
         Self { seek, rotate, transfer, wait: 100.0 - seek - rotate - transfer }
     }
 }
@@ -107,13 +106,19 @@ impl Slice {
 
 impl TracedRun {
     pub fn of(result: &RunResult) -> Self {
-        let slice = |slice: &SliceResult| Slice {
-            reads: Responses::of(&slice.reads),
-            writes: Responses::of(&slice.writes),
-            cache: slice.cache.unwrap_or_default(),
-        };
         let variation = result.response.coefficient_of_variation;
-        Self { slices: result.slices.iter().map(slice).collect(), variation }
+        Self {
+            slices: result
+                .slices
+                .iter()
+                .map(|slice| Slice {
+                    reads: Responses::of(&slice.reads),
+                    writes: Responses::of(&slice.writes),
+                    cache: slice.cache.unwrap_or_default(),
+                })
+                .collect(),
+            variation,
+        }
     }
 }
 

@@ -82,14 +82,17 @@ fn against_nothing(base: Base, opportunistic: OpportunisticConfig) -> Vec<Varian
 
 pub(super) fn tab3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let of = |base| against_nothing(base, NO_IDLE_TIME);
-        by_kind(bench, of, |base, runs| {
-            let papers = match base {
-                Base::Poor => [[25.7, 39.3], [32.4, 44.5], [33.4, 49.6]],
-                Base::Rich => [[15.7, 39.3], [30.7, 47.7], [33.3, 53.7]],
-            };
-            against_nothing_rows(bench, base, runs, papers, [10.0, 65.0])
-        })
+        by_kind(
+            bench,
+            |base| against_nothing(base, NO_IDLE_TIME),
+            |base, runs| {
+                let papers = match base {
+                    Base::Poor => [[25.7, 39.3], [32.4, 44.5], [33.4, 49.6]],
+                    Base::Rich => [[15.7, 39.3], [30.7, 47.7], [33.3, 53.7]],
+                };
+                against_nothing_rows(bench, base, runs, papers, [10.0, 65.0])
+            },
+        )
     })
 }
 
@@ -101,15 +104,23 @@ fn against_nothing_rows(
     band: [f64; 2],
 ) -> Vec<Row> {
     let (nothing, kinds) = runs.split_first().expect("a system without prefetching was run");
-    let row = |((kind, with), paper): ((Kind, &Runs), [f64; 2])| {
-        let compared = Compared { bench, base, without: nothing, with };
-        let row =
-            compared.row(&format!("{}, read response", kind.name()), READ_RESPONSE, paper, band);
-        let service = bench.mean(&gains(nothing, with, READ_SERVICE));
-        let misses = bench.each(&gains(nothing, with, READ_MISSES));
-        row.also(&format!("read service {service:.1} %, misses fewer by {misses} %"))
-    };
-    Kind::ALL.into_iter().zip(kinds).zip(papers).map(row).collect()
+    Kind::ALL
+        .into_iter()
+        .zip(kinds)
+        .zip(papers)
+        .map(|((kind, with), paper)| {
+            let compared = Compared { bench, base, without: nothing, with };
+            let row = compared.row(
+                &format!("{}, read response", kind.name()),
+                READ_RESPONSE,
+                paper,
+                band,
+            );
+            let service = bench.mean(&gains(nothing, with, READ_SERVICE));
+            let misses = bench.each(&gains(nothing, with, READ_MISSES));
+            row.also(&format!("read service {service:.1} %, misses fewer by {misses} %"))
+        })
+        .collect()
 }
 
 pub(super) fn tab4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -178,14 +189,17 @@ fn opportunistic_rows(bench: &Bench<'_>, base: Base, kind: Kind, runs: &[Runs]) 
 
 pub(super) fn tab5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let of = |base| against_nothing(base, FREE_BLOCKS);
-        by_kind(bench, of, |base, runs| {
-            let papers = match base {
-                Base::Poor => [[30.6, 44.3], [40.8, 51.7], [42.1, 54.2]],
-                Base::Rich => [[26.2, 50.1], [46.5, 61.8], [46.1, 64.6]],
-            };
-            against_nothing_rows(bench, base, runs, papers, [20.0, 70.0])
-        })
+        by_kind(
+            bench,
+            |base| against_nothing(base, FREE_BLOCKS),
+            |base, runs| {
+                let papers = match base {
+                    Base::Poor => [[30.6, 44.3], [40.8, 51.7], [42.1, 54.2]],
+                    Base::Rich => [[26.2, 50.1], [46.5, 61.8], [46.1, 64.6]],
+                };
+                against_nothing_rows(bench, base, runs, papers, [20.0, 70.0])
+            },
+        )
     })
 }
 

@@ -11,15 +11,14 @@ use super::{Context, Outcome, Row};
 /// Every request takes its recorded time, as on the traced drive: each trace whose completions are recorded.
 pub(super) fn replay(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let is_single = |trace: &&TraceHere| {
-            matches!(trace.class, Class::Personal | Class::Server) && trace.info.tells_dependence()
-        };
         let mut rows = Vec::new();
         // It has no chance in it, and needs the whole trace.
         if context.sample > 0 {
             return Ok(Outcome { rows, figures: Vec::new() });
         }
-        for trace in bench.traces.iter().filter(is_single) {
+        for trace in bench.traces.iter().filter(|trace| {
+            matches!(trace.class, Class::Personal | Class::Server) && trace.info.tells_dependence()
+        }) {
             rows.extend(rows_of(bench, trace)?);
         }
         Ok(Outcome { rows, figures: Vec::new() })

@@ -90,8 +90,10 @@ const TIED: f64 = 5.0;
 
 pub(super) fn tab10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let of = |base: Base| TECHNIQUES.into_iter().flat_map(move |it| (it.variants)(base));
-        let variants: Vec<Variant<'_>> = Base::BOTH.into_iter().flat_map(of).collect();
+        let variants: Vec<Variant<'_>> = Base::BOTH
+            .into_iter()
+            .flat_map(|base| TECHNIQUES.into_iter().flat_map(move |it| (it.variants)(base)))
+            .collect();
         let runs = bench.run(&variants)?;
         let (mut rows, mut figures) = (Vec::new(), Vec::new());
         for (base, runs) in Base::BOTH.into_iter().zip(runs.chunks_exact(2 * TECHNIQUES.len())) {

@@ -116,13 +116,17 @@ impl System {
             return cache;
         }
         let block = cache.block_size.get();
-        let part = |total: Bytes| {
-            let blocks = (total.get() / u64::from(self.drives) / block).max(1);
-            Bytes::new(blocks * block)
-        };
-        cache.size = part(cache.size);
-        cache.write_buffer.iter_mut().for_each(|buffer| buffer.size = part(buffer.size));
+        cache.size = self.part(cache.size, block);
         cache
+            .write_buffer
+            .iter_mut()
+            .for_each(|buffer| buffer.size = self.part(buffer.size, block));
+        cache
+    }
+
+    fn part(&self, total: Bytes, block: u64) -> Bytes {
+        let blocks = (total.get() / u64::from(self.drives) / block).max(1);
+        Bytes::new(blocks * block)
     }
 
     /// The system with this trace in front. The drive's own electronics are off, so that every optimisation
@@ -152,8 +156,10 @@ impl System {
     /// The smallest member of the family with room for the trace, scaled.
     fn scale(&self, trace: &TraceHere) -> ScaleConfig {
         let needed_gb = HEADROOM * trace.reached.get() as f64 / 1e9;
-        let has_room = |member: &&Member| member.capacity_gb >= needed_gb;
-        let member = MEMBERS.iter().find(has_room).unwrap_or(&MEMBERS[MEMBERS.len() - 1]);
+        let member = MEMBERS
+            .iter()
+            .find(|member| member.capacity_gb >= needed_gb)
+            .unwrap_or(&MEMBERS[MEMBERS.len() - 1]);
         let Scaling { seek, rpm, linear_density, track_density, .. } = self.scaling;
         ScaleConfig {
             years: 0.0,

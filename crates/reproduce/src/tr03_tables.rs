@@ -55,7 +55,6 @@ pub(super) fn tab6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
                 Base::Poor => ([65.2, 78.2], [39.4, 48.0]),
                 Base::Rich => ([81.0, 90.5], [57.6, 70.7]),
             };
-            let widened = |[least, most]: [f64; 2]| [least - 10.0, most + 5.0];
             vec![
                 compared.row("write response", WRITE_RESPONSE, [90.1, 98.5], [80.0, 100.0]),
                 compared.on_all("write response 80 % better on every trace", WRITE_RESPONSE, 80.0),
@@ -64,6 +63,10 @@ pub(super) fn tab6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             ]
         })
     })
+}
+
+fn widened([least, most]: [f64; 2]) -> [f64; 2] {
+    [least - 10.0, most + 5.0]
 }
 
 /// FCFS, and the policy of the base.

@@ -48,12 +48,14 @@ impl Class {
 
 /// The classes that have traces, each with the mean over its traces' values that are numbers.
 pub(super) fn class_means(classes: &[Class], values: &[f64]) -> Vec<(Class, f64)> {
-    let of = |class: Class| {
-        let pairs = classes.iter().zip(values).filter(|(of, _)| **of == class);
-        let values: Vec<f64> = pairs.map(|(_, &value)| value).collect();
-        (!values.is_empty()).then(|| (class, mean(&values)))
-    };
-    Class::ALL.into_iter().filter_map(of).collect()
+    Class::ALL
+        .into_iter()
+        .filter_map(|class| {
+            let pairs = classes.iter().zip(values).filter(|(of, _)| **of == class);
+            let values: Vec<f64> = pairs.map(|(_, &value)| value).collect();
+            (!values.is_empty()).then(|| (class, mean(&values)))
+        })
+        .collect()
 }
 
 /// The mean over classes, as in the paper's table 10.
@@ -174,10 +176,11 @@ impl TraceHere {
 
 /// Who stands in for whom, for every row on these traces, and where the public ones are to be had.
 pub(super) fn standing_in(traces: &[TraceHere]) -> String {
-    let public =
-        |trace: &TraceHere| Some(format!(". {}: {}", trace.name, trace.public.as_ref()?.words));
-    let is_first = |trace: &&TraceHere| trace.class != Class::SpedUp;
-    let all: String = traces.iter().filter(is_first).filter_map(public).collect();
+    let all: String = traces
+        .iter()
+        .filter(|trace| trace.class != Class::SpedUp)
+        .filter_map(|trace| Some(format!(". {}: {}", trace.name, trace.public.as_ref()?.words)))
+        .collect();
     format!("{STANDING_IN}{all}")
 }
 
@@ -200,10 +203,12 @@ impl Scanned {
             let workload = TraceWorkload { file: file.clone(), ..TraceWorkload::default() };
             infos.push(TraceInfo::scan(&mut open(&workload, ANY_SEED)?)?);
         }
-        let footprint = |info: &TraceInfo| info.footprint_bytes.unwrap_or_else(|| reached(info));
         Ok(Self {
             reached: infos.iter().map(reached).sum(),
-            footprint: infos.iter().map(footprint).sum(),
+            footprint: infos
+                .iter()
+                .map(|info| info.footprint_bytes.unwrap_or_else(|| reached(info)))
+                .sum(),
             info: infos.swap_remove(0),
         })
     }
@@ -257,9 +262,10 @@ impl StandIn {
     /// The replay: with the paper's feedback, but for disksim-ascii, whose 14 volumes are no single stream.
     fn workload(&self, file: PathBuf, merge: Vec<PathBuf>, info: &TraceInfo) -> TraceWorkload {
         let lacks_completions = self.name == WITHOUT_COMPLETIONS;
-        let replay = match info.tells_dependence() || lacks_completions {
-            true => ReplayMode::Dependent,
-            false => ReplayMode::Arrivals,
+        let replay = if info.tells_dependence() || lacks_completions {
+            ReplayMode::Dependent
+        } else {
+            ReplayMode::Arrivals
         };
         let think_time = match self.class {
             Class::SpedUp => TracedThinkTime::Speedup(f64::INFINITY),
@@ -282,11 +288,12 @@ pub(super) fn traces(
     context: &Context<'_>,
     of_class: &dyn Fn(Class) -> bool,
 ) -> Result<Result<Vec<TraceHere>, Outcome>, ConfigError> {
-    let is_wanted =
-        |trace: &&StandIn| of_class(trace.class) && (!context.options.quick || trace.name == QUICK);
     let mut here = Vec::new();
     let mut missing: Vec<Row> = Vec::new();
-    for stand_in in STAND_INS.iter().filter(is_wanted) {
+    for stand_in in STAND_INS
+        .iter()
+        .filter(|trace| of_class(trace.class) && (!context.options.quick || trace.name == QUICK))
+    {
         match stand_in.find(context)? {
             Ok(trace) => here.push(trace),
             Err(why) => {

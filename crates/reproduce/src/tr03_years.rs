@@ -102,11 +102,13 @@ impl Dimension {
 
 pub(super) fn tab11(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let of = |base: Base| {
-            let years = DIMENSIONS.iter().map(move |dimension| dimension.after(base, 1.0));
-            [Variant::unchanged(base)].into_iter().chain(years)
-        };
-        let variants: Vec<Variant<'_>> = Base::BOTH.into_iter().flat_map(of).collect();
+        let variants: Vec<Variant<'_>> = Base::BOTH
+            .into_iter()
+            .flat_map(|base| {
+                let years = DIMENSIONS.iter().map(move |dimension| dimension.after(base, 1.0));
+                [Variant::unchanged(base)].into_iter().chain(years)
+            })
+            .collect();
         let runs = bench.run(&variants)?;
         let mut rows = Vec::new();
         for (base, runs) in Base::BOTH.into_iter().zip(runs.chunks_exact(1 + DIMENSIONS.len())) {
@@ -153,7 +155,6 @@ pub(super) fn tab_a3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
                 Base::Poor => [[11.9, 15.8], [16.8, 22.1]],
                 Base::Rich => [[11.4, 14.7], [18.1, 22.2]],
             };
-            let widened = |[least, most]: [f64; 2]| [least - 5.0, most + 5.0];
             rows.push(compared.row(
                 "4 times the capacity, read service",
                 READ_SERVICE,
@@ -187,6 +188,10 @@ pub(super) fn tab_a3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         }
         Ok(Outcome { rows, figures })
     })
+}
+
+fn widened([least, most]: [f64; 2]) -> [f64; 2] {
+    [least - 5.0, most + 5.0]
 }
 
 /// Table A-3's S-Avg. at 2 to 5 times the capacity: reads and writes.

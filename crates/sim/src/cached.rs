@@ -27,8 +27,8 @@ use freewheel_model::cache::{
 use freewheel_model::drive::{Drive, Position, Sectors, Target};
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::{CommandMark, Moment, Policy, Waiting};
-use freewheel_model::slab::Slab;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+use slab::Slab;
 
 use crate::cache_work::{CacheWork, PrefetchWork, ServiceParts};
 use crate::device::{Device, Work};
@@ -200,7 +200,7 @@ impl<D: Device> CachedDevice<D> {
             ..
         } = self;
         cache.take_answered(|slot| {
-            let ClientsRequest { sequence, arrival } = clients_requests.remove(slot as u32);
+            let ClientsRequest { sequence, arrival } = clients_requests.remove(slot as usize);
             // A read that joined a fetch under way waited for a part of it only.
             let is_own = served.overhead + served.head() + served.bus <= *now - arrival;
             let served = if is_own { served } else { hit(*now) };
@@ -315,8 +315,8 @@ impl<D: Device> CachedDevice<D> {
         let Some(gaps) = self.inner.planner().and_then(Planner::gap_writer) else { return };
         let spec = self.cache.spec().write.expect("gaps write blocks of a buffer");
         let size = spec.buffer_block.get();
-        let range = |start: Lbn| start.get()..start.get() + size;
-        let written: Vec<_> = gaps.take_written().into_iter().map(range).collect();
+        let written: Vec<_> =
+            gaps.take_written().into_iter().map(|start| start.get()..start.get() + size).collect();
         written.iter().for_each(|blocks| self.cache.begin_in_gap(blocks.clone()));
         if let Some(under_way) = self.under_way(sequence) {
             under_way.in_gap = written;
@@ -334,10 +334,8 @@ impl<D: Device> CachedDevice<D> {
         // The head waits for the whole sector that the target begins in.
         let first = self.sectors.first(&self.drive, &waiting.target);
         let rotate = self.drive.positioning(at, head, &first).rotate;
-        let reads_on = match spec.just_in_time_seek {
-            true => self.passed_at_source(at, head, rotate),
-            false => None,
-        };
+        let reads_on =
+            if spec.just_in_time_seek { self.passed_at_source(at, head, rotate) } else { None };
         match reads_on {
             Some(passed) => passed,
             None if spec.free_blocks => self.passed_at_target(waiting.target.start, rotate),
@@ -506,7 +504,7 @@ impl<D: Device> Device for CachedDevice<D> {
         let slot = self.clients_requests.insert(ClientsRequest { sequence, arrival });
         let target = &waiting.target;
         let request = CacheRequest {
-            tag: slot.into(),
+            tag: slot as u64,
             op: target.op,
             start: target.start,
             blocks: Blocks::new(target.blocks.into()),
@@ -579,7 +577,6 @@ impl<D: Device> Device for CachedDevice<D> {
 
     fn work(&self, now: SimTime) -> Work {
         let counts = self.cache.counts(now);
-        let bytes = |blocks: u64| blocks * freewheel_units::BLOCK_BYTES;
         let buffered = counts.buffered;
         let unbuffered = counts.writes - buffered.writes;
         let cache = CacheWork {
@@ -610,4 +607,8 @@ impl<D: Device> Device for CachedDevice<D> {
         };
         Work { cache: Some(cache), ..self.inner.work(now) }
     }
+}
+
+fn bytes(blocks: u64) -> u64 {
+    blocks * freewheel_units::BLOCK_BYTES
 }

@@ -204,10 +204,13 @@ impl SimConfig {
         if !overrides::bring(overrides, &["drive"]) {
             self.drive = library::from_folder(&self.drive, folder);
         }
-        let is_overridden = |key: &str| overrides::bring(overrides, &["workload", key]);
         match &mut self.workload {
-            Workload::Trace(trace) => trace.start_paths_at(folder, is_overridden),
-            Workload::Files(files) => files.start_paths_at(folder, is_overridden),
+            Workload::Trace(trace) => {
+                trace.start_paths_at(folder, |key| is_overridden(key, overrides))
+            }
+            Workload::Files(files) => {
+                files.start_paths_at(folder, |key| is_overridden(key, overrides))
+            }
             _ => {}
         }
     }
@@ -285,11 +288,9 @@ impl SimConfig {
             Ok(config) => return Ok(config),
             Err(fault) => fault,
         };
-        let says = |overrides: &[String]| match overrides::read(text, overrides) {
-            Ok(Err(fault)) => Some(fault.says),
-            _ => None,
-        };
-        let (origin, fault) = match overrides::to_blame(overrides, says) {
+        let (origin, fault) = match overrides::to_blame(overrides, |overrides| {
+            says(overrides, text)
+        }) {
             Some(blamed) => {
                 (blamed, Fault { says: overrides::with_way_out(fault.says, overrides), ..fault })
             }
@@ -300,6 +301,17 @@ impl SimConfig {
             },
         };
         Err(ConfigError::Parse { origin, message: fault.to_string() })
+    }
+}
+
+fn is_overridden(key: &str, overrides: &[String]) -> bool {
+    overrides::bring(overrides, &["workload", key])
+}
+
+fn says(overrides: &[String], text: &str) -> Option<String> {
+    match overrides::read(text, overrides) {
+        Ok(Err(fault)) => Some(fault.says),
+        _ => None,
     }
 }
 

@@ -120,9 +120,10 @@ pub fn text(name_or_path: &str) -> Result<Cow<'static, str>, DriveError> {
 /// Makes a drive's path that is relative to `folder` relative to the current folder.
 pub fn from_folder(name_or_path: &str, folder: &Path) -> String {
     let path = folder.join(name_or_path);
-    match shipped(name_or_path).is_none() && is_file(name_or_path, &path) {
-        true => path.display().to_string(),
-        false => name_or_path.into(),
+    if shipped(name_or_path).is_none() && is_file(name_or_path, &path) {
+        path.display().to_string()
+    } else {
+        name_or_path.into()
     }
 }
 

@@ -87,11 +87,10 @@ impl<'p> PredictedDevice<'p> {
     /// Sends the drive its next commands.
     fn send(&mut self, now: SimTime) {
         self.came_back = None;
-        let next = |scheduler: &mut PredictiveScheduler, planner: &mut dyn Planner| {
+        while let Some(command) = self.with_planner(|scheduler, planner| {
             scheduler.decide(now, planner);
             scheduler.next_command(now, planner)
-        };
-        while let Some(command) = self.with_planner(next) {
+        }) {
             let (start, blocks) = self.whole_sectors(command.op, command.start, command.blocks);
             // A free write ends with the media, as it was predicted to.
             let fua = match command.foreground {
@@ -194,9 +193,10 @@ impl Device for PredictedDevice<'_> {
     }
 
     fn advance(&mut self, now: SimTime) -> Option<Done> {
-        let is_decision = |event| matches!(event, NextEvent::Decision(_));
         let inside = self.drive.next_event().filter(|event| event.time() <= now);
-        if inside.is_none_or(is_decision) && self.decides_by(now) {
+        if inside.is_none_or(|event| matches!(event, NextEvent::Decision(_)))
+            && self.decides_by(now)
+        {
             self.send(now);
             return None;
         }

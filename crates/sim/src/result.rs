@@ -529,7 +529,6 @@ impl Tally {
         let (result_hash, requests_hash) = self.hashes();
         let both = self.both();
         let seconds = (elapsed - SimTime::ZERO).as_secs_f64();
-        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let (read_bytes, write_bytes) = (self.read_blocks * 512, self.write_blocks * 512);
         RunResult {
             requests: self.requests(),
@@ -575,8 +574,8 @@ impl Tally {
             busy_shares: self.ended.busy.shares(arms_ns),
             destaging: share(self.ended.destaging_ns, arms_ns),
             left_in_buffer_bytes: self.ended.dirty_blocks * 512,
-            requests_per_second: per_second(both.count()),
-            bytes_per_second: per_second(read_bytes + write_bytes),
+            requests_per_second: per_second(both.count(), seconds),
+            bytes_per_second: per_second(read_bytes + write_bytes, seconds),
             outstanding_mean: share(self.ended.outstanding_area, runs_ns),
             outstanding_max: self.ended.outstanding_max,
             result_hash,
@@ -590,13 +589,10 @@ impl Tally {
 
     /// Summary of the sum of these independent drives, in order of their numbers.
     pub(crate) fn result_of(self, drives: Vec<DriveResult>) -> RunResult {
-        let over = |of: fn(&DriveResult) -> &String| {
-            let bytes = drives.iter().flat_map(|drive| of(drive).bytes());
-            hash_text(bytes.fold(0, |hash, byte| mix(hash, u64::from(byte))))
-        };
-        let result_hash = over(|drive| &drive.result_hash);
-        let requests_hash = (!self.background.is_empty())
-            .then(|| over(|drive| drive.requests_hash.as_ref().unwrap_or(&drive.result_hash)));
+        let result_hash = over(|drive| &drive.result_hash, &drives);
+        let requests_hash = (!self.background.is_empty()).then(|| {
+            over(|drive| drive.requests_hash.as_ref().unwrap_or(&drive.result_hash), &drives)
+        });
         RunResult { drives, result_hash, requests_hash, ..self.result() }
     }
 
@@ -643,6 +639,15 @@ impl Tally {
             + self.refused.count
             + self.limits.aborted()
     }
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+fn over(of: fn(&DriveResult) -> &String, drives: &[DriveResult]) -> String {
+    let bytes = drives.iter().flat_map(|drive| of(drive).bytes());
+    hash_text(bytes.fold(0, |hash, byte| mix(hash, u64::from(byte))))
 }
 
 impl Ended {

@@ -90,9 +90,12 @@ pub(crate) fn fault_of<T: DeserializeOwned>(
     }
     let table = Value::Table(table);
     let (message, below) = attempt::<T>(&table).err()?;
-    let is_still_said =
-        |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == message);
-    let below = narrowed(&table, below, &message, is_still_said);
+    let below = narrowed(
+        &table,
+        below,
+        &message,
+        |without| matches!(attempt::<T>(without), Err((other, _)) if other == message),
+    );
     let path = [&[Step::Key((*key).into())], &below[..]].concat();
     let says = lone_name::<T>(&table, &below, &message)
         .map(|says| format!("`{}` {says}", dotted(&path)))
@@ -110,9 +113,12 @@ enum Step {
 /// Reads a document, or reports the fault and its path.
 fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
     attempt(root).map_err(|(text, path)| {
-        let is_still_said =
-            |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == text);
-        let path = narrowed(root, path, &text, is_still_said);
+        let path = narrowed(
+            root,
+            path,
+            &text,
+            |without| matches!(attempt::<T>(without), Err((other, _)) if other == text),
+        );
         let says = lone_name::<T>(root, &path, &text)
             .map(|says| format!("`{}` {says}", dotted(&path)))
             .unwrap_or_else(|| explained(&dotted(&path), value_at(root, &path), &text));
@@ -123,12 +129,15 @@ fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>
 /// Like `understood`, with Serde's message and path, which may end at a table.
 fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
     serde_path_to_error::deserialize(root.clone()).map_err(|error| {
-        let step = |segment: &Segment| match segment {
-            Segment::Seq { index } => Some(Step::Entry(*index)),
-            Segment::Map { key } => Some(Step::Key(key.clone())),
-            Segment::Enum { .. } | Segment::Unknown => None,
-        };
-        let path = error.path().iter().filter_map(step).collect();
+        let path = error
+            .path()
+            .iter()
+            .filter_map(|segment| match segment {
+                Segment::Seq { index } => Some(Step::Entry(*index)),
+                Segment::Map { key } => Some(Step::Key(key.clone())),
+                Segment::Enum { .. } | Segment::Unknown => None,
+            })
+            .collect();
         (error.inner().message().to_owned(), path)
     })
 }
@@ -173,12 +182,15 @@ fn narrowed(
     let Some(at) = value_at(root, &path) else { return path };
     let mut suspects = Vec::new();
     look_for_suspects(at, &path, text, &mut suspects);
-    let is_to_blame = |suspect: &Vec<Step>| {
-        let mut without = root.clone();
-        remove(&mut without, suspect);
-        !is_still_said(&without)
-    };
-    suspects.into_iter().take(SUSPECTS_MAX).find(is_to_blame).unwrap_or(path)
+    suspects
+        .into_iter()
+        .take(SUSPECTS_MAX)
+        .find(|suspect| {
+            let mut without = root.clone();
+            remove(&mut without, suspect);
+            !is_still_said(&without)
+        })
+        .unwrap_or(path)
 }
 
 /// Adds the paths of all parts of `value`, at `path`, to which Serde's message may refer.
@@ -285,7 +297,6 @@ const UNKNOWN_NAME: &str = "unknown variant ";
 /// Rewrites Serde's `text` about the value of this key: the fault, and the allowed values.
 fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
-    let meant = |name: &str| did_you_mean(name.trim_matches('`'), quoted(expected));
     if let Some(name) = wrong.strip_prefix(MISSING_KEY) {
         let before = if key.is_empty() { String::new() } else { format!("{key}.") };
         return format!("the key `{before}{}` is missing", name.trim_matches('`'));
@@ -293,15 +304,20 @@ fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     if let Some(name) = wrong.strip_prefix(UNKNOWN_KEY) {
         let known: Vec<String> = quoted(expected).map(|name| format!("`{name}`")).collect();
         let known = known.join(", ");
-        return format!("there is no key `{key}`: there are {known}{}", meant(name));
+        return format!("there is no key `{key}`: there are {known}{}", meant(name, expected));
     }
     let Some(value) = value.filter(|_| !key.is_empty()) else { return text.into() };
     if expected.is_empty() {
         return format!("`{key}`: {text}");
     }
-    let meant = wrong.strip_prefix(UNKNOWN_NAME).map(meant).unwrap_or_default();
+    let meant =
+        wrong.strip_prefix(UNKNOWN_NAME).map(|name| meant(name, expected)).unwrap_or_default();
     let (shown, needed) = (shown(value), needed(expected));
     format!("`{key}` is {shown}: {needed} is needed{meant}{}", share_meant(value, expected))
+}
+
+fn meant(name: &str, expected: &str) -> String {
+    did_you_mean(name.trim_matches('`'), quoted(expected))
 }
 
 /// The number that a share in per cent means.

@@ -289,15 +289,14 @@ fn row_of(key: &str) -> Option<&'static Row> {
 
 /// Rows of these keys of assumed values.
 fn rows_of(keys: &[&str]) -> Vec<&'static Row> {
-    let is_wanted =
-        |row: &&Row| keys.iter().any(|key| row_of(key).is_some_and(|of| of.key == row.key));
-    ROWS.iter().filter(is_wanted).collect()
+    ROWS.iter()
+        .filter(|row| keys.iter().any(|key| row_of(key).is_some_and(|of| of.key == row.key)))
+        .collect()
 }
 
 /// The most runs of [`move_values`].
 pub(crate) fn count_moves(spec: &DriveSpec, keys: &[&str]) -> usize {
-    let moves = |row: &Row| row.moves.iter().filter_map(|by| by(spec)).count();
-    rows_of(keys).into_iter().map(moves).sum()
+    rows_of(keys).into_iter().map(|row| row.moves.iter().filter_map(|by| by(spec)).count()).sum()
 }
 
 /// A goal and its quantity.

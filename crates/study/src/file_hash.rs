@@ -30,17 +30,20 @@ struct Stamp {
 impl FileHashes {
     /// Hash of a file as a text, and whether the file has changed since it was asked for before.
     pub fn hash(&mut self, path: &Path) -> Result<(String, bool), TableError> {
-        let wrong = |error: io::Error| TableError::of(path, &error);
-        let stamp = stamp(path).map_err(wrong)?;
+        let stamp = stamp(path).map_err(|error| wrong(error, path))?;
         let before = self.known.get(path);
         if let Some((_, hash)) = before.filter(|(before, _)| *before == stamp) {
             return Ok((text(*hash), false));
         }
         let has_changed = before.is_some();
-        let hash = hash_of(path).map_err(wrong)?;
+        let hash = hash_of(path).map_err(|error| wrong(error, path))?;
         self.known.insert(path.to_owned(), (stamp, hash));
         Ok((text(hash), has_changed))
     }
+}
+
+fn wrong(error: io::Error, path: &Path) -> TableError {
+    TableError::of(path, &error)
 }
 
 fn text(hash: u128) -> String {

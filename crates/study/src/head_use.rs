@@ -24,14 +24,13 @@ pub struct HeadUse {
 
 impl HeadUse {
     pub(crate) fn new(result: &RunResult, free: &FreeTime) -> Self {
-        let share = |ns: f64| ratio(ns, result.arms_ns as f64);
         Self {
-            seek: share(result.head_time.seek_ns as f64),
-            rotate: share(result.head_time.rotate_ns as f64),
-            transfer: share(result.head_time.transfer_ns as f64),
-            free_transfer: share(free.transfer_ns as f64),
-            extra_seek: share(free.extra_seek_ns as f64),
-            idle_work: share(result.idle.map_or(0.0, |idle| idle.head_ns as f64)),
+            seek: share(result.head_time.seek_ns as f64, result),
+            rotate: share(result.head_time.rotate_ns as f64, result),
+            transfer: share(result.head_time.transfer_ns as f64, result),
+            free_transfer: share(free.transfer_ns as f64, result),
+            extra_seek: share(free.extra_seek_ns as f64, result),
+            idle_work: share(result.idle.map_or(0.0, |idle| idle.head_ns as f64), result),
         }
     }
 
@@ -39,4 +38,8 @@ impl HeadUse {
     pub fn rotate_left(&self) -> f64 {
         self.rotate - self.free_transfer - self.extra_seek
     }
+}
+
+fn share(ns: f64, result: &RunResult) -> f64 {
+    ratio(ns, result.arms_ns as f64)
 }

@@ -52,11 +52,10 @@ impl MeasuredPart {
             recorded_writes: none,
             recorded_flushes: none,
         };
-        let is_wanted = |record: &Record| trace.device.is_none_or(|device| device == record.device);
         let (mut seen, mut first) = (0, None);
         for record in open(trace, seed)? {
             let record = record?;
-            if !is_wanted(&record) {
+            if !is_wanted(&record, trace) {
                 continue;
             }
             seen += 1;
@@ -70,13 +69,6 @@ impl MeasuredPart {
     }
 
     fn whole(character: &Character) -> Self {
-        let sum = |summary: Option<DurationSummary>| {
-            let of = |it: DurationSummary| Responses {
-                sum_ns: (it.mean_ns * it.count as f64) as u128,
-                count: it.count,
-            };
-            summary.map_or(Responses::default(), of)
-        };
         let times = &character.response;
         Self {
             warm_up_requests: 0,
@@ -114,4 +106,15 @@ impl MeasuredPart {
     pub fn seconds(&self) -> f64 {
         self.span_ns as f64 / 1e9
     }
+}
+
+fn is_wanted(record: &Record, trace: &TraceWorkload) -> bool {
+    trace.device.is_none_or(|device| device == record.device)
+}
+
+fn sum(summary: Option<DurationSummary>) -> Responses {
+    summary.map_or(Responses::default(), |it| Responses {
+        sum_ns: (it.mean_ns * it.count as f64) as u128,
+        count: it.count,
+    })
 }

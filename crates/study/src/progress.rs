@@ -70,13 +70,10 @@ impl RemainingWork {
     /// Time left at `now`, counted from the beginning of the work. None before the first runs, and on one
     /// thread before the end of the scrub.
     pub fn after(&mut self, now: Duration, work: StudyWork) -> Option<Duration> {
-        let scrubbed = match work.is_scrubbing() {
-            true => now,
-            false => *self.scrub_ended.get_or_insert(if work.scrub.is_some() {
-                now
-            } else {
-                Duration::ZERO
-            }),
+        let scrubbed = if work.is_scrubbing() {
+            now
+        } else {
+            *self.scrub_ended.get_or_insert(if work.scrub.is_some() { now } else { Duration::ZERO })
         };
         let (now, scrubbed) = (now.as_secs_f64(), scrubbed.as_secs_f64());
         // Processor time of the runs until now, and of those left at the same price.

@@ -29,10 +29,7 @@ impl OtherReplay {
 
 /// Replay in a few words.
 pub(crate) fn words_of_replay(dependent: bool) -> &'static str {
-    match dependent {
-        true => "if requests wait for each other",
-        false => "at the traced times",
-    }
+    if dependent { "if requests wait for each other" } else { "at the traced times" }
 }
 
 /// Fills in what a study means by its replay: where completions must be inferred, they are those of its drive.
@@ -65,10 +62,8 @@ pub(crate) fn other(experiment: &Experiment) -> Result<Option<Experiment>, Confi
     if !has_other(experiment) {
         return Ok(None);
     }
-    let replay = match experiment.is_dependent() {
-        true => ReplayMode::Arrivals,
-        false => ReplayMode::Dependent,
-    };
+    let replay =
+        if experiment.is_dependent() { ReplayMode::Arrivals } else { ReplayMode::Dependent };
     let trace = TraceWorkload { replay, reference_drive: None, ..trace.clone() };
     let tells_dependence = experiment.traces().all(TraceInfo::tells_dependence);
     let zoned = experiment.spec.zoned.map(|zoned| zoned.kind);

@@ -12,7 +12,7 @@ use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
 use freewheel_sim::source::{Fit, KeptRecords, RecordKeeper};
 use freewheel_sim::{Completion, OtherTimes, RunResult};
-use freewheel_trace::{Character, Characterizer, Record, TraceInfo, TraceReader};
+use freewheel_trace::{Character, Characterizer, TraceInfo, TraceReader};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -134,9 +134,10 @@ pub struct PolicyRun {
 impl PolicyRun {
     /// Circumstances of the run, within a sentence.
     pub fn under(&self) -> String {
-        match self.own_queue {
-            true => format!("in the {}", self.title),
-            false => format!("under {}", self.title),
+        if self.own_queue {
+            format!("in the {}", self.title)
+        } else {
+            format!("under {}", self.title)
         }
     }
 
@@ -199,8 +200,11 @@ pub fn study_watched(
     let work = WorkCounter::new(has_scrub, progress);
     let bench = Bench { options: &options, experiment: &experiment, own_queue, work: &work };
     let scrub = || {
-        let report = |done, total| work.scrub_at(done, total);
-        let scrub = || estimate(&experiment, &options.trace, effort, around, &report);
+        let scrub = || {
+            estimate(&experiment, &options.trace, effort, around, &|done, total| {
+                work.scrub_at(done, total)
+            })
+        };
         let scrub = has_scrub.then(scrub).transpose();
         work.scrub_at(1, 1);
         scrub
@@ -220,8 +224,9 @@ fn check(options: &StudyOptions) -> Result<(), StudyError> {
         return Err(StudyError::ScrubEffort { effort });
     }
     let policies = distinct_after_fcfs(&options.policies);
-    let under = |&policy: &PolicySpec| config(options, RequestOrder::Policy(policy));
-    Experiment::check_each(policies.iter().map(under))?;
+    Experiment::check_each(
+        policies.iter().map(|&policy| config(options, RequestOrder::Policy(policy))),
+    )?;
     for drive in &options.beside {
         let options = StudyOptions { drive: drive.clone(), ..options.clone() };
         Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;
@@ -238,8 +243,12 @@ pub fn fit_drive(
     check(options)?;
     let order = RequestOrder::of_today(own_queue(options, &options.drive)?);
     let config = config(options, order);
-    let report = |done, total| progress(StudyProgress::Reading(Amount { done, total }));
-    let info = overview(&options.trace, options.seed, |_| {}, report)?;
+    let info = overview(
+        &options.trace,
+        options.seed,
+        |_| {},
+        |done, total| progress(StudyProgress::Reading(Amount { done, total })),
+    )?;
     let experiment = Experiment::with_trace_info(config, Some(info))?;
     let fit = drive_fit::fit(&experiment, &options.trace, progress)?;
     let file = options.trace.file.display().to_string();
@@ -271,11 +280,16 @@ impl Bench<'_> {
         let Self { options, experiment, .. } = *self;
         self.work.expect(self.most_runs());
         let fidelity = || {
-            let fidelity = || replay_fidelity(&options.trace, &trace.info, &mut |_, _| {});
-            self.replays_as_recorded(&trace.info).then(fidelity).transpose()
+            self.replays_as_recorded(&trace.info)
+                .then(|| replay_fidelity(&options.trace, &trace.info, &mut |_, _| {}))
+                .transpose()
         };
-        let others = || rayon::join(|| self.beside(), || self.other_times());
-        let others = || rayon::join(|| self.knees(&trace.info), others);
+        let others = || {
+            rayon::join(
+                || self.knees(&trace.info),
+                || rayon::join(|| self.beside(), || self.other_times()),
+            )
+        };
         let orders = || rayon::join(|| self.orders(), || other(experiment));
         let ((runs, other), (fidelity, (knees, (beside, other_times)))) =
             rayon::join(orders, || rayon::join(fidelity, others));
@@ -348,8 +362,11 @@ impl Bench<'_> {
         let has_checks = has_changes && options.checks;
         let values = || has_checks.then(|| self.assumed_values(studied)).transpose();
         let search = if options.gaps { PauseSearch::All } else { PauseSearch::First };
-        let idle = || idle_scrub(&measured_whole(experiment), search, self.work);
-        let idle = || has_scrub.then(idle).transpose();
+        let idle = || {
+            has_scrub
+                .then(|| idle_scrub(&measured_whole(experiment), search, self.work))
+                .transpose()
+        };
         let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));
         (study.changes, study.assumed_values, study.idle_scrub) = (changes?, values?, idle?);
         if let (Some(changes), Some(values)) = (&mut study.changes, &study.assumed_values) {
@@ -422,8 +439,7 @@ impl Bench<'_> {
             return Ok(Vec::new());
         }
         let run = self.work.begin(KNEES);
-        let report = |done, total| run.at(done, total);
-        knees(&self.options.trace, info, self.options.seed, &report)
+        knees(&self.options.trace, info, self.options.seed, &|done, total| run.at(done, total))
     }
 
     /// Runs with moved values of the drive.
@@ -448,11 +464,12 @@ impl Bench<'_> {
         let baseline_run = || self.run(self.experiment, orders[baseline], Some(&mut observe));
         let others = || {
             let others = orders.par_iter().enumerate().filter(|&(number, _)| number != baseline);
-            let run = |(_, &order): (usize, &RequestOrder)| {
-                let config = self.config(self.options, order);
-                self.run(&self.experiment.with_config(config)?, order, None)
-            };
-            others.map(run).collect::<Result<Vec<PolicyRun>, ConfigError>>()
+            others
+                .map(|(_, &order)| {
+                    let config = self.config(self.options, order);
+                    self.run(&self.experiment.with_config(config)?, order, None)
+                })
+                .collect::<Result<Vec<PolicyRun>, ConfigError>>()
         };
         let (run, others) = rayon::join(baseline_run, others);
         let mut runs = others?;
@@ -563,14 +580,17 @@ impl Bench<'_> {
 
     /// Runs the trace on the drives to compare with.
     fn beside(&self) -> Result<Vec<DriveBeside>, ConfigError> {
-        let on = |drive: &String| {
-            let options = StudyOptions { drive: drive.clone(), ..self.options.clone() };
-            let order = RequestOrder::of_today(own_queue(&options, drive)?);
-            let experiment = self.experiment.with_config(self.config(&options, order))?;
-            let run = self.run(&experiment, order, None)?;
-            Ok(DriveBeside { drive: summary(&experiment), run })
-        };
-        self.options.beside.par_iter().map(on).collect()
+        self.options
+            .beside
+            .par_iter()
+            .map(|drive| {
+                let options = StudyOptions { drive: drive.clone(), ..self.options.clone() };
+                let order = RequestOrder::of_today(own_queue(&options, drive)?);
+                let experiment = self.experiment.with_config(self.config(&options, order))?;
+                let run = self.run(&experiment, order, None)?;
+                Ok(DriveBeside { drive: summary(&experiment), run })
+            })
+            .collect()
     }
 }
 
@@ -631,10 +651,14 @@ fn characterize(
     let format = reader.format();
     check_timing(format, Some(reader.survey(report)?), &trace.file)?;
     let mut characterizer = Characterizer::new(reader.format());
-    let report = |done, total| progress(StudyProgress::Reading(Amount { done, total }));
     let mut keeper = RecordKeeper::default();
-    let observe = |record: &Record| characterizer.observe(record);
-    let reader = first_pass(trace, reader, observe, |record| keeper.observe(record), report)?;
+    let reader = first_pass(
+        trace,
+        reader,
+        |record| characterizer.observe(record),
+        |record| keeper.observe(record),
+        |done, total| progress(StudyProgress::Reading(Amount { done, total })),
+    )?;
     Ok((characterizer.finish().as_read_by(&reader), keeper.finish()))
 }
 
@@ -675,11 +699,14 @@ fn keys(assumed: &[String]) -> Vec<&str> {
 
 /// Values that are assumed, of those that take part.
 fn assumed(spec: &DriveSpec, electronics: bool) -> Vec<String> {
-    let is_assumed = |(key, text): &(&String, &String)| {
-        text.split("; ").any(|part| part.starts_with("assumed"))
-            && (electronics || !key.starts_with("electronics"))
-    };
-    spec.sources.iter().filter(is_assumed).map(|(key, text)| format!("{key}: {text}")).collect()
+    spec.sources
+        .iter()
+        .filter(|(key, text)| {
+            text.split("; ").any(|part| part.starts_with("assumed"))
+                && (electronics || !key.starts_with("electronics"))
+        })
+        .map(|(key, text)| format!("{key}: {text}"))
+        .collect()
 }
 
 impl Study {
@@ -724,7 +751,6 @@ impl Study {
     /// replay and under the other one.
     pub fn mean_changes(&self, run: &PolicyRun) -> (f64, Option<f64>) {
         let baseline = self.baseline();
-        let change = |old: &Summary, new: &Summary| relative(old.mean_ns, new.mean_ns);
         let others = baseline.other_replay.as_ref().zip(run.other_replay.as_ref());
         let own = change(&baseline.result.response, &run.result.response);
         (own, others.map(|(old, new)| change(old, new)))
@@ -744,7 +770,6 @@ impl Study {
 
     /// The policy with the smallest mean response time, the drive's own queue left aside.
     pub fn best_policy(&self) -> &PolicyRun {
-        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
         self.policies().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
@@ -756,7 +781,6 @@ impl Study {
 
     /// The one with the largest.
     pub fn worst_policy(&self) -> &PolicyRun {
-        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
         self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
@@ -767,6 +791,14 @@ impl Study {
         let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second
     }
+}
+
+fn change(old: &Summary, new: &Summary) -> f64 {
+    relative(old.mean_ns, new.mean_ns)
+}
+
+fn mean(run: &&PolicyRun) -> f64 {
+    run.result.response.mean_ns
 }
 
 /// Reason why a load is more than the drive can serve.
@@ -795,12 +827,11 @@ impl Study {
     /// drive that is somewhat slower than the traced one still has idle time at the recorded pace.
     pub fn overload_of(&self, run: &PolicyRun) -> Option<Overload> {
         let (result, span_ns) = (&run.result, self.trace.info.span_ns);
-        match self.dependent_replay {
-            true => {
-                let is_too_much = run.works_seconds() > self.measured.seconds();
-                (outlasts(whole_ns(result), span_ns) && is_too_much).then_some(Overload::Pace)
-            }
-            false => has_growing_queue(false, span_ns, result).then_some(Overload::Queue),
+        if self.dependent_replay {
+            let is_too_much = run.works_seconds() > self.measured.seconds();
+            (outlasts(whole_ns(result), span_ns) && is_too_much).then_some(Overload::Pace)
+        } else {
+            has_growing_queue(false, span_ns, result).then_some(Overload::Queue)
         }
     }
 

@@ -79,7 +79,6 @@ pub enum Column {
 impl Column {
     /// The value of a row as a text; empty where it is missing.
     pub fn text(&self, row: usize) -> String {
-        let or_empty = |text: Option<String>| text.unwrap_or_default();
         match self {
             Self::Whole(values) => values[row].to_string(),
             Self::Real(values) => values[row].to_string(),
@@ -90,6 +89,10 @@ impl Column {
             Self::OptionalFlag(values) => or_empty(values[row].map(|value| value.to_string())),
         }
     }
+}
+
+fn or_empty(text: Option<String>) -> String {
+    text.unwrap_or_default()
 }
 
 /// Writes the columns to `output`.
@@ -152,24 +155,26 @@ fn write_columns(
 }
 
 fn schema(columns: &[(String, Column)]) -> ParquetResult<TypePtr> {
-    let field = |(name, column): &(String, Column)| {
-        let of = match column {
-            Column::Whole(_) | Column::OptionalWhole(_) => PhysicalType::INT64,
-            Column::Real(_) | Column::OptionalReal(_) => PhysicalType::DOUBLE,
-            Column::Text(_) | Column::OptionalText(_) => PhysicalType::BYTE_ARRAY,
-            Column::OptionalFlag(_) => PhysicalType::BOOLEAN,
-        };
-        let repetition = match column {
-            Column::Whole(_) | Column::Real(_) | Column::Text(_) => Repetition::REQUIRED,
-            _ => Repetition::OPTIONAL,
-        };
-        let is_text = of == PhysicalType::BYTE_ARRAY;
-        let field = Type::primitive_type_builder(name, of)
-            .with_repetition(repetition)
-            .with_logical_type(is_text.then_some(LogicalType::String));
-        field.build().map(Arc::new)
-    };
-    let fields = columns.iter().map(field).collect::<ParquetResult<Vec<_>>>()?;
+    let fields = columns
+        .iter()
+        .map(|(name, column)| {
+            let of = match column {
+                Column::Whole(_) | Column::OptionalWhole(_) => PhysicalType::INT64,
+                Column::Real(_) | Column::OptionalReal(_) => PhysicalType::DOUBLE,
+                Column::Text(_) | Column::OptionalText(_) => PhysicalType::BYTE_ARRAY,
+                Column::OptionalFlag(_) => PhysicalType::BOOLEAN,
+            };
+            let repetition = match column {
+                Column::Whole(_) | Column::Real(_) | Column::Text(_) => Repetition::REQUIRED,
+                _ => Repetition::OPTIONAL,
+            };
+            let is_text = of == PhysicalType::BYTE_ARRAY;
+            let field = Type::primitive_type_builder(name, of)
+                .with_repetition(repetition)
+                .with_logical_type(is_text.then_some(LogicalType::String));
+            field.build().map(Arc::new)
+        })
+        .collect::<ParquetResult<Vec<_>>>()?;
     Type::group_type_builder("freewheel").with_fields(fields).build().map(Arc::new)
 }
 
@@ -190,8 +195,9 @@ fn write_column<T: DataType>(
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> ParquetResult<()> {
-    let missing = || ParquetError::General("the schema has fewer columns than rows".to_owned());
-    let mut column = group.next_column()?.ok_or_else(missing)?;
+    let mut column = group.next_column()?.ok_or_else(|| {
+        ParquetError::General("the schema has fewer columns than rows".to_owned())
+    })?;
     column.typed::<T>().write_batch(values, levels, None)?;
     column.close()
 }

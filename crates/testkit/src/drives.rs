@@ -15,8 +15,6 @@ pub fn turn(prng: &mut Prng, sectors: u64) -> Turn {
 }
 
 fn mapping(prng: &mut Prng) -> Mapping {
-    let order =
-        |prng: &mut Prng| if prng.chance(0.5) { Direction::Forward } else { Direction::Serpentine };
     match prng.below(6) {
         0 => Mapping::Cylinder,
         1 => Mapping::Serpentine,
@@ -27,6 +25,10 @@ fn mapping(prng: &mut Prng) -> Mapping {
             surface_order: order(prng),
         },
     }
+}
+
+fn order(prng: &mut Prng) -> Direction {
+    if prng.chance(0.5) { Direction::Forward } else { Direction::Serpentine }
 }
 
 fn spare_unit(prng: &mut Prng, mapping: &Mapping) -> SpareUnit {
@@ -291,8 +293,8 @@ pub fn with_surface_zones(mut spec: DriveSpec, seed: u64) -> DriveSpec {
     spec.cylinders += 4;
     for zone in &mut spec.zones {
         (zone.reserved_blocks, zone.slips, zone.spares) = (0, Vec::new(), prng.below(6));
-        let density = |_| zone.blocks_per_track + prng.below(5) as u32;
-        zone.surface_blocks_per_track = (0..surfaces).map(density).collect();
+        zone.surface_blocks_per_track =
+            (0..surfaces).map(|_| zone.blocks_per_track + prng.below(5) as u32).collect();
         zone.holes = (0..prng.below(4)).map(|_| hole(prng, zone, spec.surfaces)).collect();
     }
     spec
@@ -328,10 +330,14 @@ pub fn passage(drive: &Drive, lbn: Lbn, now: SimTime) -> (SimTime, SimTime) {
     let zone = drive.layout().zone_at(place.cylinder, place.surface).unwrap();
     let sectors = u64::from(drive.layout().zones()[zone].blocks_per_track());
     let start = drive.layout().track_start(place.cylinder, place.surface).unwrap();
-    let angle = |sector: u64| start + Angle::from_ratio(sector, sectors);
-    let begin = now + drive.rotation().wait(now, angle(u64::from(place.sector)));
-    let end = begin + drive.rotation().wait(begin, angle(u64::from(place.sector) + 1));
+    let begin = now + drive.rotation().wait(now, angle(u64::from(place.sector), start, sectors));
+    let end =
+        begin + drive.rotation().wait(begin, angle(u64::from(place.sector) + 1, start, sectors));
     (begin, end)
+}
+
+fn angle(sector: u64, start: Angle, sectors: u64) -> Angle {
+    start + Angle::from_ratio(sector, sectors)
 }
 
 pub fn any_position(prng: &mut Prng, spec: &DriveSpec) -> Position {
@@ -350,7 +356,6 @@ pub fn any_departure(
 ) -> (Departure, Target) {
     let start = prng.below(drive.blocks().get());
     let count = 1 + prng.below((drive.blocks().get() - start).min(most));
-    let op = |prng: &mut Prng| if prng.chance(0.5) { Op::Read } else { Op::Write };
     let target = drive.target(Lbn::new(start), Blocks::new(count), op(prng));
     let now = SimTime::from_ns(prng.below(1 << 40));
     let read_write_switch = SimDuration::from_us(if prng.chance(0.5) { 0 } else { 700 });
@@ -360,4 +365,8 @@ pub fn any_departure(
         (now, any_position(prng, spec))
     };
     (Departure { begin, from, last_op: op(prng), read_write_switch }, target)
+}
+
+fn op(prng: &mut Prng) -> Op {
+    if prng.chance(0.5) { Op::Read } else { Op::Write }
 }

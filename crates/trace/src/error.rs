@@ -278,11 +278,17 @@ pub enum TraceError {
 }
 
 fn rates_in_words(rates: &[UnitRate]) -> String {
-    let one = |it: &UnitRate| {
-        let UnitRate { unit, per_second } = *it;
-        format!("in {unit} they mean {} requests a second on each device", two_digits(per_second))
-    };
-    rates.iter().map(one).collect::<Vec<_>>().join(", ")
+    rates
+        .iter()
+        .map(|it| {
+            let UnitRate { unit, per_second } = *it;
+            format!(
+                "in {unit} they mean {} requests a second on each device",
+                two_digits(per_second)
+            )
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A number above 0 with two digits that count.
@@ -291,10 +297,7 @@ fn two_digits(value: f64) -> String {
     while scaled < 9.95 && decimals < 9 {
         (decimals, scaled) = (decimals + 1, scaled * 10.0);
     }
-    match value >= 1000.0 {
-        true => grouped(value.round() as u64),
-        false => format!("{value:.decimals$}"),
-    }
+    if value >= 1000.0 { grouped(value.round() as u64) } else { format!("{value:.decimals$}") }
 }
 
 impl TraceError {

@@ -121,12 +121,13 @@ impl TraceInfo {
     /// In words, how a trace with this share of completion times is replayed where dependence is to be
     /// detected.
     pub fn replay_in_words(&self) -> String {
-        match self.tells_dependence() {
-            true => "no request is taken to have waited for the others".to_owned(),
-            false => format!(
+        if self.tells_dependence() {
+            "no request is taken to have waited for the others".to_owned()
+        } else {
+            format!(
                 "replayed by arrival, as think times need all but less than one in \
                  {MISSING_COMPLETIONS_ONE_IN}"
-            ),
+            )
         }
     }
 

@@ -278,9 +278,8 @@ fn is_strace(line: &[u8]) -> bool {
 /// Block, offset, size, time with a fraction, operation, and three to six more.
 fn is_baleen(line: &[u8]) -> bool {
     let words = words(line);
-    let is_decimal = |word: &&[u8]| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     (8..=11).contains(&words.len())
-        && words.iter().all(is_decimal)
+        && words.iter().all(|word| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.'))
         && words[3].contains(&b'.')
         && words[..3].iter().all(is_number)
 }
@@ -288,12 +287,12 @@ fn is_baleen(line: &[u8]) -> bool {
 /// A device, or a time, an action of blkparse and letters of a kind, in an order that is not its own.
 fn is_blkparse_of_ones_own(line: &[u8]) -> bool {
     let words = words(line);
-    let is_action = |word: &&[u8]| matches!(word, [b'Q' | b'G' | b'I' | b'D' | b'C' | b'M']);
     let is_kind = |word: &&[u8]| {
         word.first().is_some_and(|first| b"RWDFN".contains(first))
             && word.iter().all(|letter| b"RWDFNSMAB".contains(letter))
     };
-    let action = words.iter().position(is_action);
+    let action =
+        words.iter().position(|word| matches!(word, [b'Q' | b'G' | b'I' | b'D' | b'C' | b'M']));
     let mut others = words.iter().enumerate().filter(|(at, _)| Some(*at) != action);
     action.is_some() && words.iter().any(is_number) && others.any(|(_, word)| is_kind(word))
 }
@@ -317,8 +316,7 @@ fn is_event_of_perf(line: &[u8]) -> bool {
             .is_some_and(|word| is_number(&word))
     };
     let at = words.iter().position(|word| is_processor(word));
-    let ends = |word: &&[u8]| word.ends_with(b":");
-    at.is_some_and(|at| words[at + 1..].iter().any(ends))
+    at.is_some_and(|at| words[at + 1..].iter().any(|word| word.ends_with(b":")))
 }
 
 #[cfg(test)]

@@ -43,9 +43,10 @@ pub fn read_text_up_to(path: &Path, most: Bytes) -> io::Result<String> {
 /// The file, unless it is a device: /dev/zero has no end. A terminal is none here, as one types there.
 pub(crate) fn not_a_device(file: File) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
-    match kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
-        true => Err(io::Error::new(ErrorKind::InvalidInput, "is a device, not a file")),
-        false => Ok(file),
+    if kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
+        Err(io::Error::new(ErrorKind::InvalidInput, "is a device, not a file"))
+    } else {
+        Ok(file)
     }
 }
 

@@ -587,10 +587,10 @@ const ARCHIVES: [(&str, usize, &[u8]); 7] = [
 
 /// Kind of archive that must be unpacked first.
 fn archive(head: &[u8]) -> Option<&'static str> {
-    let is = |(_, at, magic): &(&str, usize, &[u8])| {
-        head.get(*at..).is_some_and(|from| from.starts_with(magic))
-    };
-    ARCHIVES.into_iter().find(is).map(|(name, _, _)| name)
+    ARCHIVES
+        .into_iter()
+        .find(|(_, at, magic)| head.get(*at..).is_some_and(|from| from.starts_with(magic)))
+        .map(|(name, _, _)| name)
 }
 
 /// Description of the first bytes of an unknown format.

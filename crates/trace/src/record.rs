@@ -55,14 +55,15 @@ impl Record {
     /// Err for one that moves more data than any device takes in a request.
     #[inline]
     pub(crate) fn checked(self) -> Result<Self, Fault> {
-        match self.op.moves_data() && self.blocks.get() > DATA_BLOCKS_MAX {
-            false => Ok(self),
-            true => Err(Fault::number(
+        if self.op.moves_data() && self.blocks.get() > DATA_BLOCKS_MAX {
+            Err(Fault::number(
                 "blocks",
                 self.blocks.get(),
                 "a read or a write may move at most 2^23 blocks of 512 bytes (4 GiB), as no device takes \
                  more at once",
-            )),
+            ))
+        } else {
+            Ok(self)
         }
     }
 

@@ -80,9 +80,10 @@ impl Regions {
             let base = region * REGION_PAGES;
             let within = first.max(base) - base..end.min(base + REGION_PAGES) - base;
             let whole_end = end / REGION_PAGES;
-            region = match within == (0..REGION_PAGES) && region + 1 < whole_end {
-                true => self.touch_whole(record, region..whole_end, &mut touched),
-                false => self.touch_single(record, region, within, &mut touched),
+            region = if within == (0..REGION_PAGES) && region + 1 < whole_end {
+                self.touch_whole(record, region..whole_end, &mut touched)
+            } else {
+                self.touch_single(record, region, within, &mut touched)
             };
         }
         touched
@@ -188,9 +189,12 @@ impl Run {
 impl From<Run> for Region {
     /// One of its regions.
     fn from(run: Run) -> Self {
-        let bits = |all: bool| if all { [u64::MAX; WORDS] } else { [0; WORDS] };
         Self { read: bits(run.read), written: bits(run.written), accesses: run.accesses }
     }
+}
+
+fn bits(all: bool) -> [u64; 4] {
+    if all { [u64::MAX; WORDS] } else { [0; WORDS] }
 }
 
 impl Region {

@@ -73,9 +73,10 @@ impl DeviceText {
     }
 
     fn write(&mut self) -> Result<(), TraceError> {
-        let options = match self.is_begun {
-            true => FileOptions::new().append(true).clone(),
-            false => FileOptions::new().write(true).create(true).truncate(true).clone(),
+        let options = if self.is_begun {
+            FileOptions::new().append(true).clone()
+        } else {
+            FileOptions::new().write(true).create(true).truncate(true).clone()
         };
         let written = options.open(&self.path).and_then(|mut file| file.write_all(&self.text));
         written.map_err(|error| TraceError::write(&path_text(&self.path), error))?;

@@ -208,10 +208,9 @@ impl Survey {
         });
         let times = source.event_times().or(of_runs).unwrap_or_default();
         let (found, objects) = numbered.map_or((None, None), Numbered::finish);
-        let line = |at: Position| at.line.unwrap_or(at.record);
         Self {
             recordings: times.runs.max(1),
-            second_recording_at: times.second.map(line),
+            second_recording_at: times.second.map(|at| at.line.unwrap_or(at.record)),
             moved_requests: recorded.moved,
             moved_ns_max: recorded.moved_ns_max,
             sorted_requests: order.late,

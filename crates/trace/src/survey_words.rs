@@ -119,7 +119,6 @@ impl LayersFound {
 impl LeftOutRows {
     /// Requests that were left out, where there are some.
     pub fn in_words(&self) -> Option<String> {
-        let part = |rows: u64, what: &str| (rows > 0).then(|| format!("{} {what}", grouped(rows)));
         let parts = [
             part(self.cache_hits, "served by a cache in front of the disk"),
             part(self.empty, "of size 0"),
@@ -127,6 +126,10 @@ impl LeftOutRows {
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
+}
+
+fn part(rows: u64, what: &str) -> Option<String> {
+    (rows > 0).then(|| format!("{} {what}", grouped(rows)))
 }
 
 #[cfg(test)]

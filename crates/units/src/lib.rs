@@ -5,6 +5,8 @@
 //! inputs give the same bits on every machine; text carries units both ways.
 //! Non-goals: calendars, time zones, floating-point physics.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod address;
 mod angle;
 mod count;

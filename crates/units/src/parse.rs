@@ -58,12 +58,9 @@ pub(crate) fn parse_quantity(text: &str, units: &Units) -> Result<u64, ParseQuan
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
         .unwrap_or(trimmed.len());
     let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
-    let not_a_number =
-        || ParseQuantityError::NotANumber { text: text.into(), example: units.example };
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    let digits_only = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     if (whole.is_empty() && fraction.is_empty()) || !digits_only(whole) || !digits_only(fraction) {
-        return Err(not_a_number());
+        return Err(not_a_number(text, units));
     }
     if unit.is_empty() {
         return Err(ParseQuantityError::MissingUnit {
@@ -81,6 +78,14 @@ pub(crate) fn parse_quantity(text: &str, units: &Units) -> Result<u64, ParseQuan
     };
     exact_product(whole, fraction, size)
         .ok_or(ParseQuantityError::OutOfRange { text: text.into(), smallest: units.smallest })
+}
+
+fn not_a_number(text: &str, units: &Units) -> ParseQuantityError {
+    ParseQuantityError::NotANumber { text: text.into(), example: units.example }
+}
+
+fn digits_only(part: &str) -> bool {
+    part.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// `whole.fraction * size` when that is a whole number below 2^64.

@@ -78,8 +78,10 @@ struct Document<'a> {
 impl BackupArgs {
     pub fn run(self) -> Result<(), Failure> {
         let mut asked = self.pace.request(TaskKind::Backup);
-        let fits = |bytes: u64| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1));
-        if !asked.block_size_bytes.is_none_or(fits) {
+        if !asked
+            .block_size_bytes
+            .is_none_or(|bytes| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1)))
+        {
             return Err(Failure::wrong_use(
                 "--block-size: a backup continues by whole MiB, so a power of two up to 1MiB is allowed",
             ));
@@ -110,8 +112,7 @@ impl BackupArgs {
             Ok(task) => task,
             Err(error) => {
                 let is_there = client.status().is_ok_and(|now| now.instance == instance);
-                let has_lost = |task: Task| task.state == TaskState::Lost;
-                let is_lost = client.task(id).is_ok_and(has_lost);
+                let is_lost = client.task(id).is_ok_and(|task| task.state == TaskState::Lost);
                 return Err(keep(backup, error, is_there && !is_lost));
             }
         };
@@ -124,8 +125,7 @@ impl BackupArgs {
     /// Begins or continues the copy with this manifest, since an earlier one if that is named.
     fn open(&self, empty: Manifest) -> Result<Backup, Failure> {
         let Some(path) = &self.since else { return Ok(Backup::open(&self.out, empty)?) };
-        let of_option = |error| Failure::from(error).of_option("--since");
-        let parent = Link::read(path).map_err(of_option)?;
+        let parent = Link::read(path).map_err(|error| Failure::from(error).of_option("--since"))?;
         Ok(Backup::open_since(&self.out, empty, parent)?)
     }
 

@@ -107,9 +107,10 @@ impl CacheArgs {
     fn print_objects(&self) -> Result<(), Failure> {
         let trace = GivenTrace::new(&self.replayed.trace)?;
         let report = self.objects(trace.path()).map_err(|failure| trace.naming(failure))?;
-        match self.json {
-            true => output::print(&output::json(&report)?),
-            false => output::print_prose(&report.text()),
+        if self.json {
+            output::print(&output::json(&report)?)
+        } else {
+            output::print_prose(&report.text())
         }
     }
 
@@ -120,33 +121,32 @@ impl CacheArgs {
         }
         options.sizes = self.sizes.clone();
         let bars = Bars::default();
-        let show = |progress: CacheProgress<'_>| match progress {
+        let mut report = object_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total } => bars.set(READING, done, total),
             CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => {
                 bars.finish(READING);
                 bars.set(COUNTING, done, total);
             }
-        };
-        let mut report = object_curves(&options, &show)?;
+        })?;
         report.curves.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
         Ok(report)
     }
 
     fn curves(&self, trace: &Path) -> Result<CacheReport, Failure> {
         let bars = Bars::default();
-        let show = |progress: CacheProgress<'_>| match progress {
-            CacheProgress::Reading { done, total } => bars.set(READING, done, total),
-            CacheProgress::Counting { done, total } => {
-                bars.finish(READING);
-                bars.set(COUNTING, done, total);
-            }
-            CacheProgress::Running { run, done, total } => {
-                bars.finish(COUNTING);
-                bars.set(run, done, total);
-            }
-        };
-        let mut report = freewheel::cache_curves(&self.options(trace), &show)?;
+        let mut report =
+            freewheel::cache_curves(&self.options(trace), &|progress| match progress {
+                CacheProgress::Reading { done, total } => bars.set(READING, done, total),
+                CacheProgress::Counting { done, total } => {
+                    bars.finish(READING);
+                    bars.set(COUNTING, done, total);
+                }
+                CacheProgress::Running { run, done, total } => {
+                    bars.finish(COUNTING);
+                    bars.set(run, done, total);
+                }
+            })?;
         // A temporary file has another name each time, and results are the same each time.
         report.curves.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
         Ok(report)

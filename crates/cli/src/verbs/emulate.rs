@@ -130,8 +130,8 @@ impl EmulateArgs {
         let emulated = self.start(drives, stores, &mut unused)?;
         // Now with all that it needs without clients.
         serving::check_resources()?.iter().for_each(|text| operator.say(text));
-        let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
-        let mut services: Vec<Arc<dyn Service>> = emulated.iter().map(service).collect();
+        let mut services: Vec<Arc<dyn Service>> =
+            emulated.iter().map(|of| Arc::clone(&of.emulation) as Arc<dyn Service>).collect();
         for given in &self.marked {
             let marked = emulated[0].emulation.marked(given)?;
             let name = marked.export().name;
@@ -314,8 +314,9 @@ fn note_others(store: &Path) {
 
 /// A word of a command line, in quotes where it has other characters than those of usual names.
 fn shell_word(text: &str) -> String {
-    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    match !text.is_empty() && text.bytes().all(is_usual) {
+    match !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    {
         true => text.into(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }

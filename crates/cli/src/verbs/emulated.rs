@@ -124,12 +124,15 @@ impl FromStr for OwnActivity {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (every, lasts) = text.split_once('/').ok_or("give EVERY/LASTS, as 60s/100ms")?;
-        let time = |text: &str| text.parse::<SimDuration>().map_err(|error| error.to_string());
         let activity = Activity { every: time(every)?, lasts: time(lasts)? };
         let behaviour = Behaviour { activity: Some(activity), ..Behaviour::default() };
         behaviour.check().map_err(|error| error.to_string())?;
         Ok(Self(activity))
     }
+}
+
+fn time(text: &str) -> Result<SimDuration, String> {
+    text.parse::<SimDuration>().map_err(|error| error.to_string())
 }
 
 /// Form in which behaviour was given, for errors.
@@ -284,9 +287,6 @@ impl FromStr for BadRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| {
-            text.parse::<u64>().map_err(|_| format!("{text:?} is no block number: give 4096-4103"))
-        };
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let range = Self { first: number(first)?, last: number(last)? };
         if range.first > range.last {
@@ -297,6 +297,10 @@ impl FromStr for BadRange {
         }
         Ok(range)
     }
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse::<u64>().map_err(|_| format!("{text:?} is no block number: give 4096-4103"))
 }
 
 impl fmt::Display for BadRange {

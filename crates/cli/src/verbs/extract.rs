@@ -309,8 +309,9 @@ impl ExtractArgs {
     }
 
     fn drive_name(&self) -> String {
-        let stem = || self.file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        self.name.clone().unwrap_or_else(stem)
+        self.name.clone().unwrap_or_else(|| {
+            self.file().file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        })
     }
 
     fn text(&self, found: &Extraction) -> String {
@@ -362,9 +363,10 @@ fn goes_on(journal: &Path) -> String {
 
 /// Error of the file on requests; or that there were none.
 fn worth(found: &Extraction) -> String {
-    match found.held_out.is_empty() {
-        true => "no request was held against the file\n".into(),
-        false => held_out(&found.held_out),
+    if found.held_out.is_empty() {
+        "no request was held against the file\n".into()
+    } else {
+        held_out(&found.held_out)
     }
 }
 

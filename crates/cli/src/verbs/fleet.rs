@@ -107,18 +107,16 @@ impl FleetArgs {
         let bars = Bars::default();
         let all = self.fleet(&folder, &bars)?;
         let resumed = self.resumed(&all, &output, &bars)?;
-        let show = |part: &'static str, done, total| bars.set(part, done, total);
-        let mut report = fleet(&all, &output, &show).map_err(explained)?;
+        let mut report = fleet(&all, &output, &|part, done, total| bars.set(part, done, total))
+            .map_err(explained)?;
         drop(bars);
         report.resumed = resumed.unwrap_or(report.resumed);
-        match self.json {
-            true => output::print(&report.json())?,
-            false => {
-                output::print(&format!("{}report: {}\n", report.text(), output.page().display()))?;
-            }
+        if self.json {
+            output::print(&report.json())?
+        } else {
+            output::print(&format!("{}report: {}\n", report.text(), output.page().display()))?;
         }
         let is_known = report.rows.iter().any(|row| row.numbers.is_some());
-        let nothing = || Failure::failed("no drive could be studied: each row says why");
         if is_known { Ok(()) } else { Err(nothing()) }
     }
 
@@ -140,10 +138,9 @@ impl FleetArgs {
     /// The drives, and how each is studied.
     fn fleet(&self, folder: &Path, bars: &Bars) -> Result<Fleet, Failure> {
         let (replay, read) = (self.replay.workload(PathBuf::new()), self.replay.read.options());
-        let reading = |reader: &freewheel::TraceReader| {
+        let mut members = fleet_members(&self.traces, &read, &self.drive, folder, |reader| {
             crate::reading::report(reader, bars, READING);
-        };
-        let mut members = fleet_members(&self.traces, &read, &self.drive, folder, reading)?;
+        })?;
         bars.finish(READING);
         if let Some(list) = &self.list {
             // It may lie beside the traces.
@@ -162,6 +159,10 @@ impl FleetArgs {
         };
         Ok(Fleet::new(&self.traces, members, options))
     }
+}
+
+fn nothing() -> Failure {
+    Failure::failed("no drive could be studied: each row says why")
 }
 
 fn explained(error: Error) -> Failure {

@@ -62,12 +62,11 @@ impl ListenArgs {
         let notices = Notices::start(output::note).map_err(failed)?;
         let stop = Arc::new(stop()?);
         let last = notices.clone();
-        let last_words = move || {
+        // The last part is for its own end.
+        let ended = stop.end_within(within * 11 / 12, move || {
             last.say("ending without what is still in flight: the time for a stop is over");
             last.flush(OPERATOR_WAIT);
-        };
-        // The last part is for its own end.
-        let ended = stop.end_within(within * 11 / 12, last_words);
+        });
         ended.map_err(|error| Failure::failed(format!("the thread for the stop: {error}")))?;
         let heard = notices.clone();
         panic::set_hook(Box::new(move |panic| heard.say(&panic.to_string())));
@@ -174,7 +173,7 @@ impl Operator {
     /// The line at the start: on stdout, unless a JSON document is to stand there alone.
     pub fn announce(&self, line: String, json: bool) -> Result<(), Failure> {
         let (done, told) = mpsc::channel();
-        let printed = move || {
+        let thread = thread::Builder::new().name("first line".into()).spawn(move || {
             let result = if json {
                 output::aside(&line);
                 Ok(())
@@ -182,8 +181,7 @@ impl Operator {
                 output::print(&line)
             };
             let _ = done.send(result);
-        };
-        let thread = thread::Builder::new().name("first line".into()).spawn(printed);
+        });
         thread
             .map_err(|error| Failure::failed(format!("the thread for the first line: {error}")))?;
         // What takes longer does not keep clients waiting.

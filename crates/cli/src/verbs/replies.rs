@@ -55,12 +55,12 @@ impl Replies {
     }
 
     fn quantiles(&self, name: &str) -> Table {
-        let us = |ns: u64| number::us(ns as f64);
         let mut table = Table::new("lrrrrrr");
         table.row([name, "count", "median", "90 %", "99 %", "99.9 %", "most"]);
         for (name, times) in self.both() {
             let Summary { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = times.summary;
-            let [p50, p90, p99, p999, most] = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
+            let [p50, p90, p99, p999, most] =
+                [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(|ns| number::us(ns as f64));
             table.row([name.to_owned(), grouped(count), p50, p90, p99, p999, most]);
         }
         table

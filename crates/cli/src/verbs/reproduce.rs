@@ -134,9 +134,13 @@ impl ReproduceArgs {
     }
 
     fn print_list(&self) -> Result<(), Failure> {
-        let row =
-            |claim: &Claim| ClaimRow { id: claim.id, title: claim.title, setting: claim.setting };
-        let list = ClaimList { claims: self.claims().into_iter().map(row).collect() };
+        let list = ClaimList {
+            claims: self
+                .claims()
+                .into_iter()
+                .map(|claim| ClaimRow { id: claim.id, title: claim.title, setting: claim.setting })
+                .collect(),
+        };
         if self.json {
             return output::print_document(&list);
         }
@@ -147,20 +151,23 @@ impl ReproduceArgs {
 
     /// Claims that are wanted, in the order of the papers.
     fn claims(&self) -> Vec<&'static Claim> {
-        let is_wanted =
-            |claim: &&Claim| self.ids.is_empty() || self.ids.iter().any(|id| id == claim.id);
-        CLAIMS.iter().filter(is_wanted).collect()
+        CLAIMS
+            .iter()
+            .filter(|claim| self.ids.is_empty() || self.ids.iter().any(|id| id == claim.id))
+            .collect()
     }
 
     fn reproduce(&self, options: &ReproduceOptions) -> Result<Vec<Reproduction>, Failure> {
         let bars = Bars::default();
-        let reproduce = |claim: &Claim| {
-            let show = |done, total| bars.set(claim.id, done, total);
-            let reproduction = freewheel::reproduce(claim.id, options, &show);
-            bars.finish(claim.id);
-            Ok(reproduction?)
-        };
-        self.claims().into_iter().map(reproduce).collect()
+        self.claims()
+            .into_iter()
+            .map(|claim| {
+                let show = |done, total| bars.set(claim.id, done, total);
+                let reproduction = freewheel::reproduce(claim.id, options, &show);
+                bars.finish(claim.id);
+                Ok(reproduction?)
+            })
+            .collect()
     }
 
     fn print(&self, done: &[Reproduction], report: &ClaimsReport<'_>) -> Result<(), Failure> {
@@ -186,10 +193,13 @@ fn write_pages(path: &Path, pages: [Option<String>; 2]) -> Result<(), Failure> {
 
 /// A median outside its band is a failure unless it is a known deviation. Fewer seeds decide nothing.
 fn judge(rows: &[&Row], seeds: usize) -> Result<(), Failure> {
-    let decides = |row: &&&Row| seeds >= SEEDS.len() || !row.verdict.was_run();
     let failed: Vec<&&Row> = rows.iter().filter(|row| !row.verdict.passes()).collect();
-    let faults: Vec<String> =
-        failed.iter().copied().filter(decides).map(|row| fault(row)).collect();
+    let faults: Vec<String> = failed
+        .iter()
+        .copied()
+        .filter(|row| seeds >= SEEDS.len() || !row.verdict.was_run())
+        .map(|row| fault(row))
+        .collect();
     if !faults.is_empty() {
         let numbers = if faults.len() == 1 { "number fails" } else { "numbers fail" };
         let text = format!("{} {numbers}:\n  {}", faults.len(), faults.join("\n  "));

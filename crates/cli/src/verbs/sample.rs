@@ -92,20 +92,14 @@ fn estimate_in_words(estimate: &ShareEstimate, is_whole: bool) -> String {
         return "unknown: of a tenth of the drive nothing has come".into();
     };
     let [share, low, high] = [share, low, high].map(fine);
-    let of = match is_whole {
-        true => "",
-        false => ", where what came of each tenth stands for all of it",
-    };
+    let of = if is_whole { "" } else { ", where what came of each tenth stands for all of it" };
     format!("{share} of the blocks, 95 % interval {low} to {high}{of}")
 }
 
 /// A share that may be very small.
 fn fine(share: f64) -> String {
     // Five digits show nothing of a smaller one.
-    match (5e-8..0.001).contains(&share) {
-        true => format!("{:.5} %", share * 100.0),
-        false => percent(share),
-    }
+    if (5e-8..0.001).contains(&share) { format!("{:.5} %", share * 100.0) } else { percent(share) }
 }
 
 /// Differences between the part that came and the sample.
@@ -119,7 +113,6 @@ fn bias_in_words(bias: &SampleBias) -> Vec<String> {
     let verdict = if found > limit { "more than" } else { "no more than" };
     let known =
         bias.relative.iter().enumerate().filter_map(|(tenth, chance)| Some((tenth, (*chance)?)));
-    let away = |chance: f64| (chance - 1.0).abs();
     let farthest = known.max_by(|(_, one), (_, other)| away(*one).total_cmp(&away(*other)));
     let farthest = farthest.map(|(tenth, chance)| {
         format!("tenth {} is {chance:.2} times as likely to have come as the mean", tenth + 1)
@@ -129,6 +122,10 @@ fn bias_in_words(bias: &SampleBias) -> Vec<String> {
     let test =
         format!("{verdict} chance explains: chi-square {found:.1}, by chance up to {limit:.1}");
     [Some(tenths), farthest, Some(test)].into_iter().flatten().collect()
+}
+
+fn away(chance: f64) -> f64 {
+    (chance - 1.0).abs()
 }
 
 #[cfg(test)]

@@ -63,11 +63,6 @@ struct Document<'a> {
 
 /// Changed regions, for people.
 fn changes_in_words(changed: &ChangesByCause) -> String {
-    let sum = |ranges: &[BlockRange]| blocks(ranges.iter().map(|range| range.blocks).sum());
-    let list = |ranges: &[BlockRange]| -> String {
-        let line = |range: &BlockRange| format!("  {}\n", which(range));
-        ranges.iter().map(line).collect()
-    };
     let mut text = format!("changed in regions that clients wrote: {}\n", sum(&changed.written));
     text += &format!("changed silently: {}\n{}", sum(&changed.silently), list(&changed.silently));
     if !changed.unknown.is_empty() {
@@ -79,6 +74,14 @@ fn changes_in_words(changed: &ChangesByCause) -> String {
         text += &format!("not comparable (other blocks were read then than now): {sum}\n{list}");
     }
     text
+}
+
+fn sum(ranges: &[BlockRange]) -> String {
+    blocks(ranges.iter().map(|range| range.blocks).sum())
+}
+
+fn list(ranges: &[BlockRange]) -> String {
+    ranges.iter().map(|range| format!("  {}\n", which(range))).collect()
 }
 
 impl ScrubArgs {
@@ -136,11 +139,12 @@ fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
 fn read(path: &Path) -> Result<Manifest, Failure> {
     let read = Link::read(path).map_err(|error| {
         let failure = Failure::from(error).of_option("--against");
-        match path.exists() {
-            true => failure,
-            false => failure.with_help(
+        if path.exists() {
+            failure
+        } else {
+            failure.with_help(
                 "give what `freewheel scrub --manifest FILE` wrote, or a backup's F.manifest",
-            ),
+            )
         }
     });
     Ok(read?.manifest)

@@ -61,11 +61,10 @@ impl Selection {
     pub fn ensure_current(&self, client: &ControlClient) -> Result<(), Failure> {
         let Some((metadata, since_ns)) = &self.source else { return Ok(()) };
         let written = client.written(*since_ns)?.ranges;
-        let is_of_it = |range: &BlockRange| {
+        if !written.iter().any(|range| {
             let [offset, length] = [range.first_block, range.blocks].map(|n| n * BLOCK_BYTES);
             metadata.overlap(ByteRange::new(offset, length))
-        };
-        if !written.iter().any(is_of_it) {
+        }) {
             return Ok(());
         }
         Err(Failure::failed(
@@ -126,7 +125,6 @@ impl SelectionArgs {
 
     /// Extents of the files, in the first `room` bytes of their file system.
     fn of_files(&self, room: u64) -> Result<Extents, Failure> {
-        let of_option = |failure: Failure| failure.of_option("--files");
         let mut files = Vec::new();
         for path in &self.files {
             list_files(path, &mut files).map_err(|(path, error)| {
@@ -195,6 +193,10 @@ impl SelectionArgs {
     }
 }
 
+fn of_option(failure: Failure) -> Failure {
+    failure.of_option("--files")
+}
+
 fn of_list(path: &Path, room: u64) -> Result<Extents, Failure> {
     let at = |error: String| {
         Failure::failed(format!("{}: {error}", path.display())).of_option("--extents")
@@ -210,7 +212,6 @@ fn of_list(path: &Path, room: u64) -> Result<Extents, Failure> {
 
 /// Amount to be read, and its excess over what was asked for.
 fn says(asked: &Extents, bytes: u64, count: usize, block: Bytes) -> String {
-    let size = |bytes: u64| Bytes::new(bytes).human();
     let ranges = counted(count as u64, "extent");
     let what = format!("reading {} in {ranges}", size(bytes));
     match bytes - asked.bytes() {
@@ -220,6 +221,10 @@ fn says(asked: &Extents, bytes: u64, count: usize, block: Bytes) -> String {
             size(more)
         ),
     }
+}
+
+fn size(bytes: u64) -> String {
+    Bytes::new(bytes).human()
 }
 
 /// A file, or all files in a folder and those below it. Links in folders are not followed.

@@ -196,9 +196,10 @@ impl ServeArgs {
         let report = report?;
         let server = ServerReport::new(&report, served);
         let drive = DriveIdentity::new(&spec, &drive);
-        operator.print_last(match self.json {
-            true => output::document(&Document { drive, server })?,
-            false => text(&server),
+        operator.print_last(if self.json {
+            output::document(&Document { drive, server })?
+        } else {
+            text(&server)
         })?;
         match (report.gone, report.failed_flush) {
             (Some(why), _) => Err(Failure::failed(format!("the device is gone: {why}"))),
@@ -247,8 +248,9 @@ impl ServeArgs {
             same_track: self.same_track.into(),
             ..PredictionSpec::default()
         };
-        let wrong = |rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget));
-        scheduler.check_budget().map_err(wrong)?;
+        scheduler
+            .check_budget()
+            .map_err(|rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget)))?;
         Ok(HostConfig { scheduler, behaviour: Behaviour::default() })
     }
 
@@ -354,9 +356,10 @@ fn sectors_in_words(serving: &Serving) -> String {
     let sectors = serving.sectors();
     let bytes = |bytes: u32| Bytes::new(bytes.into());
     let (logical, physical) = (bytes(sectors.logical_bytes), bytes(sectors.physical_bytes));
-    match sectors == Default::default() {
-        true => String::new(),
-        false => format!(", sectors of {logical} logical and {physical} physical"),
+    if sectors == Default::default() {
+        String::new()
+    } else {
+        format!(", sectors of {logical} logical and {physical} physical")
     }
 }
 

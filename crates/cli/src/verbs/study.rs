@@ -204,12 +204,6 @@ fn drive_file(fit: &DriveFit, folder: &Path) -> Result<String, Failure> {
 /// The experiments of a study as files: of the system as it is, of each change in order of gain, and of the best
 /// together.
 fn configs(report: &StudyReport, folder: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
-    let name = |number: usize, title: &str| {
-        let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
-        let words: String = title.to_lowercase().chars().map(plain).collect();
-        let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
-        folder.join(format!("{number:02}-{}.toml", words.join("-")))
-    };
     let experiments = report.study.experiments();
     let here = std::env::current_dir().map_err(Failure::failed)?;
     let written = experiments.iter().enumerate().map(|(number, (title, config))| {
@@ -217,16 +211,24 @@ fn configs(report: &StudyReport, folder: &Path) -> Result<Vec<(PathBuf, String)>
         config.start_paths_at(&here);
         let text = toml::to_string(&config)
             .map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
-        Ok((name(number, title), format!("# {title}\n{text}")))
+        Ok((name(number, title, folder), format!("# {title}\n{text}")))
     });
     written.collect()
 }
 
+fn name(number: usize, title: &str, folder: &Path) -> PathBuf {
+    let words: String = title
+        .to_lowercase()
+        .chars()
+        .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
+        .collect();
+    let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
+    folder.join(format!("{number:02}-{}.toml", words.join("-")))
+}
+
 fn text(report: &StudyReport, decisions: &Distribution, page: &Path) -> String {
-    let findings = match terminal::has_colours(&stdout()) {
-        true => report.coloured_text(),
-        false => report.text(),
-    };
+    let findings =
+        if terminal::has_colours(&stdout()) { report.coloured_text() } else { report.text() };
     let scrub = report.study.scrub.as_ref();
     let decisions = scrub.and_then(|_| number::decisions(" about a gap of the scrub", decisions));
     let decisions = decisions.map_or(String::new(), |line| line + "\n");

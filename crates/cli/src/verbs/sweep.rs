@@ -83,8 +83,9 @@ impl SweepArgs {
             resumed = Some(known);
         }
         let threads = self.jobs.map(usize::from);
-        let show = |done, total| bars.set("sweep", done, total);
-        let done = freewheel::sweeps::sweep(&sweep, Some(&self.output), threads, &show);
+        let done = freewheel::sweeps::sweep(&sweep, Some(&self.output), threads, &|done, total| {
+            bars.set("sweep", done, total)
+        });
         drop(bars);
         let mut done = done.map_err(|error| self.explain(error))?;
         done.resumed = resumed.unwrap_or(done.resumed);

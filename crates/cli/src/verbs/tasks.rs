@@ -120,7 +120,6 @@ fn copied(task: &Task) -> String {
 }
 
 fn text(status: &ServerStatus) -> String {
-    let ms = |ns: f64| number::ms(ns);
     let (seen, responses) = (&status.scheduling, &status.responses);
     let mut table = Table::new("ll");
     table.row([
@@ -186,4 +185,8 @@ fn text(status: &ServerStatus) -> String {
         ]);
     }
     format!("{table}\n{tasks}")
+}
+
+fn ms(ns: f64) -> String {
+    number::ms(ns)
 }

@@ -1,4 +1,5 @@
 //! The built program, run as a person or a script runs it.
+#![allow(clippy::disallowed_types)]
 
 mod backups;
 mod caches;

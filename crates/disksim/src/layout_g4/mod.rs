@@ -180,8 +180,11 @@ fn entry(
     indices: usize,
 ) -> Result<(Entry, usize), ImportError> {
     let at = items.first().map_or(at, |item| &item.at).clone();
-    let short = || wrong(&at, "an entry of `IDX` ends early: ten values, eleven for a track");
-    let get = |index: usize| items.get(index).ok_or_else(short);
+    let get = |index: usize| {
+        items.get(index).ok_or_else(|| {
+            wrong(&at, "an entry of `IDX` ends early: ten values, eleven for a track")
+        })
+    };
     let count = |index: usize, max: i64| signed(get(index)?, "IDX", max);
     let angle = |index: usize| Ok(number(get(index)?, "IDX")?.nano_turns(1));
     let below = |index: usize, end: usize| -> Result<usize, ImportError> {

@@ -74,7 +74,6 @@ impl Numbering {
         let (band, within) = self.in_band(track);
         let width = self.width_of(band);
         let (nth, step) = (within / width, within % width);
-        let back = |order: Direction, n: i64| order == Direction::Serpentine && n % 2 == 1;
         let outwards = back(self.cylinder_order, nth);
         let head = if back(self.surface_order, band + self.before) {
             self.surfaces - 1 - nth
@@ -110,6 +109,10 @@ impl Numbering {
             _ => Change::Cylinder,
         }
     }
+}
+
+fn back(order: Direction, n: i64) -> bool {
+    order == Direction::Serpentine && n % 2 == 1
 }
 
 /// The mappings that number the tracks of all zones as the runs do.

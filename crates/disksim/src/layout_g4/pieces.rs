@@ -53,10 +53,11 @@ impl Piece<'_> {
 pub(super) fn same_angles(a: &Piece<'_>, b: &Piece<'_>) -> bool {
     let from_first =
         |piece: &Piece<'_>, run: &Run| (run.angle - piece.runs[0].angle).rem_euclid(TURN);
-    let same = |(x, y): (&Run, &Run)| {
-        (x.tracks, x.angle_each) == (y.tracks, y.angle_each) && from_first(a, x) == from_first(b, y)
-    };
-    a.runs.len() == b.runs.len() && a.runs.iter().zip(b.runs).all(same)
+    a.runs.len() == b.runs.len()
+        && a.runs.iter().zip(b.runs).all(|(x, y)| {
+            (x.tracks, x.angle_each) == (y.tracks, y.angle_each)
+                && from_first(a, x) == from_first(b, y)
+        })
 }
 
 /// Pieces in a row that are one zone.
@@ -140,11 +141,13 @@ struct Stretch {
 }
 
 fn stretches(runs: &[Run], sectors: impl Fn(&Run) -> i64) -> Vec<Stretch> {
-    let stretch = |run: &Run| {
-        let (first, last) = run.cylinders();
-        Stretch { head: run.head, first, last, sectors: sectors(run) }
-    };
-    let mut stretches: Vec<Stretch> = runs.iter().map(stretch).collect();
+    let mut stretches: Vec<Stretch> = runs
+        .iter()
+        .map(|run| {
+            let (first, last) = run.cylinders();
+            Stretch { head: run.head, first, last, sectors: sectors(run) }
+        })
+        .collect();
     stretches.sort_unstable();
     stretches
 }
@@ -178,8 +181,11 @@ fn without_blocks(runs: &[Run], (head, cylinder): (i64, i64), span: Span) -> Imp
 }
 
 fn is_even(piece: &Piece<'_>, tracks: &[Track]) -> bool {
-    let sectors = |run: &Run| tracks[run.kind].sectors;
-    piece.runs.iter().all(|run| sectors(run) == sectors(&piece.runs[0]))
+    piece.runs.iter().all(|run| sectors(run, tracks) == sectors(&piece.runs[0], tracks))
+}
+
+fn sectors(run: &Run, tracks: &[Track]) -> i64 {
+    tracks[run.kind].sectors
 }
 
 /// Reason for tracks of different density in the first of these pieces: heads differ, or LBNs run through
@@ -198,10 +204,16 @@ fn uneven_sectors(pieces: &[Piece<'_>], tracks: &[Track], surfaces: u32) -> Impo
         );
         return unrepresentable(at, rule);
     };
-    let there = |s: &&Stretch| (s.first..=s.last).contains(&cylinder);
-    let sectors: Vec<i64> = stretches.iter().filter(there).map(|s| s.sectors).collect();
-    let alike = |piece: &&Piece<'_>| by_head(piece, tracks, surfaces).as_ref() == Some(&sectors);
-    let last = match pieces.iter().take_while(alike).last() {
+    let sectors: Vec<i64> = stretches
+        .iter()
+        .filter(|s| (s.first..=s.last).contains(&cylinder))
+        .map(|s| s.sectors)
+        .collect();
+    let last = match pieces
+        .iter()
+        .take_while(|piece| by_head(piece, tracks, surfaces).as_ref() == Some(&sectors))
+        .last()
+    {
         Some(piece) => piece.span.last,
         None => {
             let next = stretches.iter().map(|s| s.first).filter(|first| *first > cylinder).min();

@@ -68,9 +68,11 @@ impl Samples {
     /// The mean, with differences counted the short way around; zero where there are none.
     fn mean(&self) -> i64 {
         let Some(&(first, _)) = self.0.first() else { return 0 };
-        let sum =
-            |(skew, count): &(i64, i64)| i128::from(nearest(skew - first)) * i128::from(*count);
-        let total: i128 = self.0.iter().map(sum).sum();
+        let total: i128 = self
+            .0
+            .iter()
+            .map(|(skew, count)| i128::from(nearest(skew - first)) * i128::from(*count))
+            .sum();
         let count: i128 = self.0.iter().map(|(_, count)| i128::from(*count)).sum();
         let rounded = (total * 2 + count).div_euclid(count * 2);
         (first + rounded as i64).rem_euclid(TURN)
@@ -107,7 +109,6 @@ pub(super) fn skews(
 }
 
 fn too_far(run: &Run, start: i64, sectors: i64, spread: i64) -> ImportError {
-    let turns = |angle: i64| angle as f64 / TURN as f64;
     let rule = format!(
         "the skews within a zone differ by up to {:.6} turns from their mean: with one skew for all, \
          tracks of head {} from cylinder {} on would begin {:.6} turns, {:.1} sectors, from their \
@@ -119,6 +120,10 @@ fn too_far(run: &Run, start: i64, sectors: i64, spread: i64) -> ImportError {
         turns(start * sectors),
     );
     unrepresentable(&run.at, rule)
+}
+
+fn turns(angle: i64) -> f64 {
+    angle as f64 / TURN as f64
 }
 
 /// From a run's start to the next one's.
@@ -249,6 +254,7 @@ fn farthest_of_run(begin: i64, run: &Run, skews: &Skews) -> i64 {
 
 /// Length of the shortest beginning of a list that repeats to its end.
 fn period(list: &[i64]) -> usize {
-    let repeats = |n: &usize| list[*n..].iter().zip(list).all(|(a, b)| a == b);
-    (1..list.len().min(PERIOD_MAX)).find(repeats).unwrap_or(list.len())
+    (1..list.len().min(PERIOD_MAX))
+        .find(|n| list[*n..].iter().zip(list).all(|(a, b)| a == b))
+        .unwrap_or(list.len())
 }

@@ -73,11 +73,10 @@ impl Unused {
         let shared: Vec<Ends> =
             groups.iter().map(|group| Ends::shared(media, group.runs)).collect();
         let at_front = shared.iter().all(|ends| ends.behind == 0);
-        let spares = |ends: &Ends| if at_front { ends.front } else { ends.behind };
         let mut room = SLIPS_MAX;
         let mut places = Vec::with_capacity(groups.len());
         for (group, ends) in groups.iter().zip(&shared) {
-            let spares = spares(ends);
+            let spares = spares(ends, at_front);
             let zone = ZoneSectors { media, group, at_front, spares, in_order };
             let slips = zone.slips(&mut room)?;
             places.push(ZoneUnused { spares: spares as u64, slips });
@@ -91,6 +90,10 @@ impl Unused {
         };
         Ok(Self { sparing, places })
     }
+}
+
+fn spares(ends: &Ends, at_front: bool) -> i64 {
+    if at_front { ends.front } else { ends.behind }
 }
 
 /// Sectors without data at both ends of tracks.

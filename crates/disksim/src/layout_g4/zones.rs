@@ -63,11 +63,14 @@ fn in_order<'a>(
 ) -> Result<Option<Ordered<'a>>, ImportError> {
     let (mut averaged, mut refused) = (None, None);
     for mapping in orders(groups, media.surfaces) {
-        let zone = |group: &Group<'a>| {
-            let numbering = Numbering::new(mapping, group.span, media.surfaces);
-            skews(group.runs, media.tracks, numbering).map(|skews| (*group, skews))
-        };
-        match groups.iter().map(zone).collect::<Result<Vec<_>, _>>() {
+        match groups
+            .iter()
+            .map(|group| {
+                let numbering = Numbering::new(mapping, group.span, media.surfaces);
+                skews(group.runs, media.tracks, numbering).map(|skews| (*group, skews))
+            })
+            .collect::<Result<Vec<_>, _>>()
+        {
             Ok(zones) if zones.iter().all(|(_, skews)| skews.averaged.is_rounding()) => {
                 return Ok(Some(Ordered { mapping, zones }));
             }
@@ -83,12 +86,17 @@ fn in_order<'a>(
 }
 
 fn by_cylinder<'a>(groups: &[Group<'a>]) -> Ordered<'a> {
-    let zone = |group: &Group<'a>| {
-        let each = group.runs[0].angle_each;
-        let averaged = Averaged::default();
-        (*group, Skews { cylinder: each, head: each, bands: Vec::new(), averaged })
-    };
-    Ordered { mapping: Mapping::Cylinder, zones: groups.iter().map(zone).collect() }
+    Ordered {
+        mapping: Mapping::Cylinder,
+        zones: groups
+            .iter()
+            .map(|group| {
+                let each = group.runs[0].angle_each;
+                let averaged = Averaged::default();
+                (*group, Skews { cylinder: each, head: each, bands: Vec::new(), averaged })
+            })
+            .collect(),
+    }
 }
 
 fn build(media: &Media<'_>, found: Ordered<'_>, in_order: bool) -> Result<Layout, ImportError> {

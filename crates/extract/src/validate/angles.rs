@@ -182,9 +182,11 @@ fn zones(spec: &DriveSpec, trial: &Halves) -> Option<Candidate> {
     survey.known = vec![None; spec.zones.len()];
     survey.find();
     let left = |leg: &&Leg| leg.left - survey.turned(&leg.to) + survey.turned(&leg.from);
-    let is_known =
-        |leg: &&&Leg| [leg.from, leg.to].iter().all(|at| survey.known[at.zone].is_some());
-    let told: Vec<&Leg> = between.iter().filter(is_known).copied().collect();
+    let told: Vec<&Leg> = between
+        .iter()
+        .filter(|leg| [leg.from, leg.to].iter().all(|at| survey.known[at.zone].is_some()))
+        .copied()
+        .collect();
     let before = coherence(&told.iter().map(|leg| leg.left).collect::<Vec<f64>>())?;
     let after = coherence(&told.iter().map(left).collect::<Vec<f64>>())?;
     let mut other = spec.clone();
@@ -346,16 +348,18 @@ impl Survey<'_> {
 
     /// Pairs of a zone with those that are known.
     fn votes(&self, zone: usize) -> Vec<Vote> {
-        let vote = |leg: &&Leg| {
-            let left = leg.left - self.constant;
-            let (turns, visit) = match (leg.from.zone == zone, leg.to.zone == zone) {
-                (true, false) => (self.known_turns(&leg.to)? - left, &leg.from),
-                (false, true) => (self.known_turns(&leg.from)? + left, &leg.to),
-                _ => return None,
-            };
-            Some(Vote { turns, changes: changes_before(self.spec, visit) })
-        };
-        self.between.iter().filter_map(vote).collect()
+        self.between
+            .iter()
+            .filter_map(|leg| {
+                let left = leg.left - self.constant;
+                let (turns, visit) = match (leg.from.zone == zone, leg.to.zone == zone) {
+                    (true, false) => (self.known_turns(&leg.to)? - left, &leg.from),
+                    (false, true) => (self.known_turns(&leg.from)? + left, &leg.to),
+                    _ => return None,
+                };
+                Some(Vote { turns, changes: changes_before(self.spec, visit) })
+            })
+            .collect()
     }
 
     /// The angles of a zone by its pairs with the others; None where chance explains them.

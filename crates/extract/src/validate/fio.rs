@@ -86,9 +86,9 @@ struct Job {
 
 /// Runs the jobs of fio's output, whose text is given, on a drive.
 pub fn validate_fio(drive: &str, file: &str, text: &str) -> Result<FioValidation, ValidateError> {
-    let wrong = |reason: String| ValidateError::Fio { file: file.into(), reason };
-    let json: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-    let jobs = json["jobs"].as_array().ok_or_else(|| wrong("it has no list `jobs`".into()))?;
+    let json: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string(), file))?;
+    let jobs =
+        json["jobs"].as_array().ok_or_else(|| wrong("it has no list `jobs`".into(), file))?;
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for job in jobs {
         match Job::parse(job, &json["global options"]) {
@@ -98,28 +98,35 @@ pub fn validate_fio(drive: &str, file: &str, text: &str) -> Result<FioValidation
     }
     if rows.is_empty() {
         let why = left_out.join("; ");
-        return Err(wrong(format!("no job of it can be compared ({why}); `--rw=randread` can")));
+        return Err(wrong(
+            format!("no job of it can be compared ({why}); `--rw=randread` can"),
+            file,
+        ));
     }
     let advice = advice(&rows);
     Ok(FioValidation { drive: drive.into(), file: file.into(), rows, left_out, advice })
+}
+
+fn wrong(reason: String, file: &str) -> ValidateError {
+    ValidateError::Fio { file: file.into(), reason }
 }
 
 impl Job {
     /// Err says why it is left out.
     fn parse(job: &Value, global: &Value) -> Result<Self, String> {
         let name = job["jobname"].as_str().unwrap_or("without a name").to_owned();
-        let option = |key: &str| {
-            let own = job["job options"][key].as_str();
-            own.or(global[key].as_str()).map(str::to_owned)
-        };
-        let rw = option("rw").or(option("readwrite")).unwrap_or_else(|| "read".into());
+        let rw = option("rw", job, global)
+            .or(option("readwrite", job, global))
+            .unwrap_or_else(|| "read".into());
         if !["randread", "randwrite", "randrw"].contains(&&*rw) {
             return Err(format!("{name}: `rw={rw}` is not random"));
         }
-        let bs = option("bs").or(option("blocksize")).unwrap_or_else(|| "4k".into());
+        let bs = option("bs", job, global)
+            .or(option("blocksize", job, global))
+            .unwrap_or_else(|| "4k".into());
         let bytes = size(&bs).filter(|bytes| *bytes > 0 && bytes.is_multiple_of(512));
         let bytes = bytes.ok_or_else(|| format!("{name}: `bs={bs}` is not one size"))?;
-        let number = |key: &str| option(key).map_or(Ok(1), |text| text.parse::<u32>());
+        let number = |key: &str| option(key, job, global).map_or(Ok(1), |text| text.parse::<u32>());
         let depth = number("iodepth").ok().zip(number("numjobs").ok());
         let depth = depth.and_then(|(depth, jobs)| depth.checked_mul(jobs)).filter(|at| *at > 0);
         let depth = depth.ok_or_else(|| format!("{name}: its depth is not a number"))?;
@@ -129,8 +136,8 @@ impl Job {
         if all == 0 {
             return Err(format!("{name}: it has no requests"));
         }
-        let untimed = || format!("{name}: it has no mean time, as with `--gtod_reduce=1`");
-        let times = |at: usize| (totals[at] > 0).then(|| measured(ops[at]).ok_or_else(untimed));
+        let times =
+            |at: usize| (totals[at] > 0).then(|| measured(ops[at]).ok_or_else(|| untimed(&name)));
         let measured = [times(0).transpose()?, times(1).transpose()?];
         let read_share = totals[0] as f64 / all as f64;
         let requests = all.clamp(*REQUESTS.start(), *REQUESTS.end());
@@ -161,22 +168,33 @@ impl Job {
     }
 }
 
+fn option(key: &str, job: &Value, global: &Value) -> Option<String> {
+    let own = job["job options"][key].as_str();
+    own.or(global[key].as_str()).map(str::to_owned)
+}
+
+fn untimed(name: &str) -> String {
+    format!("{name}: it has no mean time, as with `--gtod_reduce=1`")
+}
+
 /// None without a mean time or a rate.
 fn measured(op: &Value) -> Option<FioFigures> {
     let mut times = [&op["clat_ns"], &op["lat_ns"]].into_iter();
     let times = times.find(|times| times["mean"].as_f64().is_some_and(|mean| mean > 0.0))?;
-    let percentile = |share: &str| times["percentile"][share].as_f64().map(|ns| ns / 1e6);
     Some(FioFigures {
         requests_per_second: op["iops"].as_f64().filter(|rate| *rate > 0.0)?,
         mean_ms: times["mean"].as_f64()? / 1e6,
-        p50_ms: percentile("50.000000"),
-        p99_ms: percentile("99.000000"),
-        p999_ms: percentile("99.900000"),
+        p50_ms: percentile("50.000000", times),
+        p99_ms: percentile("99.000000", times),
+        p999_ms: percentile("99.900000", times),
     })
 }
 
+fn percentile(share: &str, times: &Value) -> Option<f64> {
+    times["percentile"][share].as_f64().map(|ns| ns / 1e6)
+}
+
 fn simulated(response: &Summary, seconds: f64) -> FioFigures {
-    let ms = |ns: u64| Some(ns as f64 / 1e6);
     FioFigures {
         requests_per_second: response.count as f64 / seconds.max(f64::MIN_POSITIVE),
         mean_ms: response.mean_ns / 1e6,
@@ -184,6 +202,10 @@ fn simulated(response: &Summary, seconds: f64) -> FioFigures {
         p99_ms: ms(response.p99_ns),
         p999_ms: ms(response.p999_ns),
     }
+}
+
+fn ms(ns: u64) -> Option<f64> {
+    Some(ns as f64 / 1e6)
 }
 
 /// `4k`, `4KiB`, `4096` and the like. fio's units are of 1,024.
@@ -248,9 +270,10 @@ fn of_deep_reads(row: &FioRow, alone: Option<&FioRow>) -> Option<String> {
     };
     let there = there / alone.measured.requests_per_second;
     let here = here / alone.simulated.requests_per_second;
-    let (does, key) = match here > there {
-        true => ("less", "`scheduler = { policy = \"fcfs\" }` is no reordering"),
-        false => ("more", "`scheduler = { policy = \"sptf\" }` is most"),
+    let (does, key) = if here > there {
+        ("less", "`scheduler = { policy = \"fcfs\" }` is no reordering")
+    } else {
+        ("more", "`scheduler = { policy = \"sptf\" }` is most")
     };
     is_off(here, there, NEAR[1]).then(|| format!(
         "{depth} reads at once are {there:.1} times as many a second as one, and {here:.1} times by the file: the drive reorders {does} than `electronics.queue` says ({key})."

@@ -68,11 +68,7 @@ struct Move {
 
 pub(super) fn fit(spec: &DriveSpec, requests: &[Request]) -> ValidationFit {
     let half = requests.len() / 2;
-    let distances = |spec: &DriveSpec| {
-        let exchanges = replayed(spec, requests)?;
-        Some([distance(&exchanges[..half]), distance(&exchanges[half..])])
-    };
-    let at_first = distances(spec).unwrap_or([f64::INFINITY; 2]);
+    let at_first = distances(spec, requests, half).unwrap_or([f64::INFINITY; 2]);
     let (mut best, mut now) = (spec.clone(), at_first);
     let mut changes: Vec<FittedValue> = Vec::new();
     for _ in 0..ROUNDS_MAX {
@@ -83,7 +79,7 @@ pub(super) fn fit(spec: &DriveSpec, requests: &[Request]) -> ValidationFit {
             if other == best {
                 continue;
             }
-            let Some(there) = distances(&other) else { continue };
+            let Some(there) = distances(&other, requests, half) else { continue };
             let least = found.as_ref().map_or(now[0] * (1.0 - GAIN), |(.., found)| found[0]);
             if there[0] < least {
                 found = Some((key, other, there));
@@ -103,6 +99,11 @@ pub(super) fn fit(spec: &DriveSpec, requests: &[Request]) -> ValidationFit {
     let (angles, with_angles) = fit_angles(base, requests);
     let spec = if angles.iter().any(|angle| angle.kept) { with_angles } else { best };
     ValidationFit { changes, judged_ms, angles, spec }
+}
+
+fn distances(spec: &DriveSpec, requests: &[Request], half: usize) -> Option<[f64; 2]> {
+    let exchanges = replayed(spec, requests)?;
+    Some([distance(&exchanges[..half]), distance(&exchanges[half..])])
 }
 
 /// None for values that make no drive, or one without the places of the trace.
@@ -214,23 +215,25 @@ fn moves(spec: &DriveSpec) -> Vec<Move> {
         );
     }
     for percent in PERCENTS {
-        let scaled = move |time: SimDuration| SimDuration::from_ns(time.ns() * percent / 100);
         push(
             of_bus("electronics.bus.block_time"),
             Box::new(move |spec| {
                 let bus = bus(spec);
-                bus.block_time = scaled(bus.block_time);
-                bus.write_block_time = bus.write_block_time.map(scaled);
+                bus.block_time = scaled(bus.block_time, percent);
+                bus.write_block_time = bus.write_block_time.map(|time| scaled(time, percent));
             }),
         );
         push(
             "electronics.read_write_switch",
             Box::new(move |spec| {
                 let switch = &mut spec.electronics.read_write_switch;
-                *switch = scaled(*switch);
+                *switch = scaled(*switch, percent);
             }),
         );
-        push("head_switch", Box::new(move |spec| spec.head_switch = scaled(spec.head_switch)));
+        push(
+            "head_switch",
+            Box::new(move |spec| spec.head_switch = scaled(spec.head_switch, percent)),
+        );
     }
     for us in STEPS_US {
         for (key, part) in OVERHEADS {
@@ -249,6 +252,10 @@ fn moves(spec: &DriveSpec) -> Vec<Move> {
         );
     }
     moves
+}
+
+fn scaled(time: SimDuration, percent: u64) -> SimDuration {
+    SimDuration::from_ns(time.ns() * percent / 100)
 }
 
 /// Factors of a value, in percent.

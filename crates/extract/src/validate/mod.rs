@@ -270,12 +270,9 @@ fn requests(
     let mut requests = Vec::new();
     for (index, record) in open(trace, ANY_SEED)?.enumerate() {
         let record = record.map_err(ConfigError::from)?;
-        let unsuitable = |reason| ValidateError::Unsuitable {
-            trace: file.to_owned(),
-            record: index as u64 + 1,
-            reason,
-        };
-        let completion = check(&record, before, unit).map_err(unsuitable)?;
+        let completion = check(&record, before, unit).map_err(|reason| {
+            ValidateError::Unsuitable { trace: file.to_owned(), record: index as u64 + 1, reason }
+        })?;
         requests.push(Request {
             op: record.op,
             start: Lbn::new(record.start.get()),
@@ -324,11 +321,6 @@ fn compare(
     phase: PhaseAnalysis,
 ) -> Validation {
     let all: Vec<&Pair> = pairs.iter().collect();
-    let sorted = |pairs: &[Pair], value: &dyn Fn(&Pair) -> f64| {
-        let mut list: Vec<f64> = pairs.iter().map(value).collect();
-        list.sort_by(f64::total_cmp);
-        list
-    };
     let measured = sorted(pairs, &|pair| pair.measured_ms);
     let [simulated, simulated_others] =
         [pairs, others].map(|pairs| sorted(pairs, &|pair| pair.simulated_ms));
@@ -354,6 +346,12 @@ fn compare(
     }
 }
 
+fn sorted(pairs: &[Pair], value: &dyn Fn(&Pair) -> f64) -> Vec<f64> {
+    let mut list: Vec<f64> = pairs.iter().map(value).collect();
+    list.sort_by(f64::total_cmp);
+    list
+}
+
 fn means(pairs: &[&Pair]) -> (f64, f64) {
     let n = pairs.len() as f64;
     let measured: f64 = pairs.iter().map(|pair| pair.measured_ms).sum();
@@ -364,8 +362,9 @@ fn means(pairs: &[&Pair]) -> (f64, f64) {
 fn error_sd(pairs: &[&Pair]) -> f64 {
     let (measured, simulated) = means(pairs);
     let bias = simulated - measured;
-    let square = |pair: &&Pair| (pair.simulated_ms - pair.measured_ms - bias).powi(2);
-    (pairs.iter().map(square).sum::<f64>() / pairs.len() as f64).sqrt()
+    (pairs.iter().map(|pair| (pair.simulated_ms - pair.measured_ms - bias).powi(2)).sum::<f64>()
+        / pairs.len() as f64)
+        .sqrt()
 }
 
 fn part_of(pairs: &[Pair], part: usize) -> Option<Part> {
@@ -385,17 +384,22 @@ fn part_of(pairs: &[Pair], part: usize) -> Option<Part> {
 
 fn quantiles(measured: &[f64], simulated: &[f64]) -> Vec<Quantile> {
     let last = measured.len() - 1;
-    let at = |share: f64| {
-        let rank = (share * last as f64).round() as usize;
-        Quantile { share, measured_ms: measured[rank], simulated_ms: simulated[rank] }
-    };
-    [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99].map(at).to_vec()
+    [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99]
+        .map(|share| {
+            let rank = (share * last as f64).round() as usize;
+            Quantile { share, measured_ms: measured[rank], simulated_ms: simulated[rank] }
+        })
+        .to_vec()
 }
 
 /// Response time in ms against the share of requests in %, thinned to what a chart can show.
 fn curve(sorted: &[f64]) -> Vec<(f64, f64)> {
     let step = sorted.len().div_ceil(400);
     let n = sorted.len() as f64;
-    let point = |(i, &ms): (usize, &f64)| (ms, (i + 1) as f64 * 100.0 / n);
-    sorted.iter().enumerate().step_by(step).map(point).collect()
+    sorted
+        .iter()
+        .enumerate()
+        .step_by(step)
+        .map(|(i, &ms)| (ms, (i + 1) as f64 * 100.0 / n))
+        .collect()
 }

@@ -320,13 +320,10 @@ struct Deviations {
 impl Errors {
     fn of(&self, requests: impl IntoIterator<Item = usize>) -> Deviations {
         let requests: Vec<usize> = requests.into_iter().collect();
-        let chosen = |values: &[f64]| -> Vec<f64> {
-            requests.iter().filter_map(|&index| values.get(index).copied()).collect()
-        };
-        let floors = chosen(&self.floor_variances);
+        let floors = chosen(&self.floor_variances, &requests);
         let floor = floors.iter().sum::<f64>() / floors.len().max(1) as f64;
-        let sd = |values: &[f64]| variance(&chosen(values)).sqrt();
-        let median = |values: &[f64]| median_size(&chosen(values));
+        let sd = |values: &[f64]| variance(&chosen(values, &requests)).sqrt();
+        let median = |values: &[f64]| median_size(&chosen(values, &requests));
         Deviations {
             floor: floor.sqrt(),
             achieved: sd(&self.achieved),
@@ -335,6 +332,10 @@ impl Errors {
             resynchronised_median: self.resynchronised.as_deref().map(median),
         }
     }
+}
+
+fn chosen(values: &[f64], requests: &[usize]) -> Vec<f64> {
+    requests.iter().filter_map(|&index| values.get(index).copied()).collect()
 }
 
 /// Median of the absolute values; 0 without values.
@@ -351,8 +352,8 @@ fn by_class(
     errors: &Errors,
 ) -> Vec<PhaseClass> {
     let class = |(number, &name): (usize, &&'static str)| {
-        let of_class = |&index: &usize| class_of(&exchanges[index]) == number;
-        let requests: Vec<usize> = (0..exchanges.len()).filter(of_class).collect();
+        let requests: Vec<usize> =
+            (0..exchanges.len()).filter(|&index| class_of(&exchanges[index]) == number).collect();
         let sd = errors.of(requests.iter().copied());
         PhaseClass {
             name,
@@ -367,27 +368,30 @@ fn by_class(
 }
 
 fn distances(recorded: &Reading, later: &Reading, errors: &Errors) -> Vec<PhaseDistance> {
-    let row = |distance: Distance| {
-        let of_row = recorded.pairs.iter().filter(|pair| pair.distance == distance);
-        let sd = errors.of(of_row.map(|pair| pair.index));
-        Some(PhaseDistance {
-            distance,
-            as_recorded: recorded.at(distance)?,
-            one_later: later.at(distance)?,
-            floor_sd_ms: sd.floor,
-            achieved_sd_ms: sd.achieved,
-            achieved_median_ms: sd.achieved_median,
-            resynchronised_sd_ms: sd.resynchronised,
-            resynchronised_median_ms: sd.resynchronised_median,
+    Distance::ALL
+        .into_iter()
+        .filter_map(|distance| {
+            let of_row = recorded.pairs.iter().filter(|pair| pair.distance == distance);
+            let sd = errors.of(of_row.map(|pair| pair.index));
+            Some(PhaseDistance {
+                distance,
+                as_recorded: recorded.at(distance)?,
+                one_later: later.at(distance)?,
+                floor_sd_ms: sd.floor,
+                achieved_sd_ms: sd.achieved,
+                achieved_median_ms: sd.achieved_median,
+                resynchronised_sd_ms: sd.resynchronised,
+                resynchronised_median_ms: sd.resynchronised_median,
+            })
         })
-    };
-    Distance::ALL.into_iter().filter_map(row).collect()
+        .collect()
 }
 
 fn operations(reading: &Reading, main: Distance) -> Vec<PhaseOperations> {
     let of = |before: Op, after: Op| {
-        let wanted = |p: &Pair| p.distance == main && p.ops == (before, after);
-        let coherence = coherence_of(&reading.pairs, reading.period_ns(), wanted)?;
+        let coherence = coherence_of(&reading.pairs, reading.period_ns(), |p| {
+            p.distance == main && p.ops == (before, after)
+        })?;
         Some(PhaseOperations { before: name(before), after: name(after), coherence })
     };
     let all = [Op::Read, Op::Write].map(|before| [Op::Read, Op::Write].map(|op| of(before, op)));
@@ -400,24 +404,29 @@ fn name(op: Op) -> &'static str {
 
 fn lags(drive: &Drive, reading: &Reading, main: Distance) -> Vec<PhaseLag> {
     let visits = visits(drive, &reading.exchanges);
-    let at = |lag: usize| {
-        let pairs = pairs(&visits, lag);
-        let coherence = coherence_of(&pairs, reading.period_ns(), |p| p.distance == main)?;
-        Some(PhaseLag { lag: lag as u64, coherence })
-    };
-    (1..=LAGS).filter_map(at).collect()
+    (1..=LAGS)
+        .filter_map(|lag| {
+            let pairs = pairs(&visits, lag);
+            let coherence = coherence_of(&pairs, reading.period_ns(), |p| p.distance == main)?;
+            Some(PhaseLag { lag: lag as u64, coherence })
+        })
+        .collect()
 }
 
 impl PhaseAnalysis {
     /// R at the main distance by what the two requests were and by how many visits lie between.
     pub fn pairs_in_words(&self) -> String {
         let length = |c: &Coherence| format!("{:.3} ({})", c.resultant_length, c.pairs);
-        let of_operations = |o: &PhaseOperations| {
-            format!("{} after {} {}", o.after, o.before, length(&o.coherence))
-        };
-        let of_lag = |lag: &PhaseLag| format!("{}. {}", lag.lag, length(&lag.coherence));
-        let operations: Vec<String> = self.operations.iter().map(of_operations).collect();
-        let lags: Vec<String> = self.lags.iter().map(of_lag).collect();
+        let operations: Vec<String> = self
+            .operations
+            .iter()
+            .map(|o| format!("{} after {} {}", o.after, o.before, length(&o.coherence)))
+            .collect();
+        let lags: Vec<String> = self
+            .lags
+            .iter()
+            .map(|lag| format!("{}. {}", lag.lag, length(&lag.coherence)))
+            .collect();
         format!(
             "R of {}, in brackets the pairs: {}; with the n-th visit before: {}.",
             self.main_distance.name(),
@@ -471,8 +480,8 @@ fn verdict(best: &Reading, distances: &[PhaseDistance]) -> String {
             found.p_value
         );
     }
-    let known = |row: &&PhaseDistance| is_recoverable(row.coherence(best.gaps));
-    let (yes, no): (Vec<&PhaseDistance>, Vec<&PhaseDistance>) = distances.iter().partition(known);
+    let (yes, no): (Vec<&PhaseDistance>, Vec<&PhaseDistance>) =
+        distances.iter().partition(|row| is_recoverable(row.coherence(best.gaps)));
     let proviso = match best.gaps {
         GapReading::AsRecorded => "",
         GapReading::OneLater => ", when each gap is taken for the one behind its request",
@@ -489,11 +498,13 @@ fn verdict(best: &Reading, distances: &[PhaseDistance]) -> String {
 }
 
 fn list(rows: &[&PhaseDistance], best: &Reading) -> String {
-    let item = |row: &&PhaseDistance| {
-        let length = row.coherence(best.gaps).resultant_length;
-        format!("{length:.3} {}", row.distance.name())
-    };
-    rows.iter().map(item).collect::<Vec<_>>().join(", ")
+    rows.iter()
+        .map(|row| {
+            let length = row.coherence(best.gaps).resultant_length;
+            format!("{length:.3} {}", row.distance.name())
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]

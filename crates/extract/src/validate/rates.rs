@@ -129,17 +129,23 @@ pub fn validate_rates(
     file: &str,
     text: &str,
 ) -> Result<RateValidation, ValidateError> {
-    let wrong = |reason: String| ValidateError::Rates { file: file.into(), reason };
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
     if built.actuators() > 1 {
-        return Err(wrong("the drive has several actuators; a drive with one is needed".into()));
+        return Err(wrong(
+            "the drive has several actuators; a drive with one is needed".into(),
+            file,
+        ));
     }
     let measured = if is_accesses(text) { accesses(text) } else { ddrescue(text) };
-    let mut measured = measured.map_err(wrong)?;
-    let zones = by_zone(&spec, &built, &mut measured).map_err(wrong)?;
+    let mut measured = measured.map_err(|reason| wrong(reason, file))?;
+    let zones = by_zone(&spec, &built, &mut measured).map_err(|reason| wrong(reason, file))?;
     let advice = advice(&spec, &zones);
     let left_out = measured.left_out;
     Ok(RateValidation { drive: spec.name, file: file.into(), zones, left_out, advice })
+}
+
+fn wrong(reason: String, file: &str) -> ValidateError {
+    ValidateError::Rates { file: file.into(), reason }
 }
 
 /// A line of a rate log: seconds, position, rate of the last second, and what is bad.
@@ -237,11 +243,10 @@ fn by_zone(
     let zones: Vec<(usize, FileZone)> = drive.layout().file_zones().collect();
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); zones.len()];
     for stretch in std::mem::take(&mut measured.stretches) {
-        let holds = |(_, zone): &(usize, FileZone)| {
+        match zones.iter().position(|(_, zone)| {
             let from = zone.first_lbn.get() * BLOCK_BYTES;
             from <= stretch.from && stretch.to <= from + zone.blocks.get() * BLOCK_BYTES
-        };
-        match zones.iter().position(holds) {
+        }) {
             Some(zone) => rates[zone].push((stretch.to - stretch.from) as f64 / stretch.seconds),
             None => measured.leave_out("they lie in two zones"),
         }
@@ -348,13 +353,14 @@ fn advice(spec: &DriveSpec, zones: &[ZoneRate]) -> Vec<String> {
 /// Number of zones from the first on that were read at one rate below that of the file, though the file has
 /// different ones; 0 if they follow the file.
 fn of_one_rate(measured: &[(&ZoneRate, f64, f64)]) -> usize {
-    let is_level = |count: usize| {
-        let zones = &measured[..count];
-        spread(zones.iter().map(|(_, rate, _)| *rate)) <= ALIKE
-            && zones.iter().all(|(.., difference)| *difference < -ALIKE)
-            && spread(zones.iter().map(|(zone, ..)| zone.simulated)) > 2.0 * NEAR
-    };
-    (FEWEST..=measured.len()).rev().find(|&count| is_level(count)).unwrap_or(0)
+    (FEWEST..=measured.len()).rev().find(|&count| is_level(count, measured)).unwrap_or(0)
+}
+
+fn is_level(count: usize, measured: &[(&ZoneRate, f64, f64)]) -> bool {
+    let zones = &measured[..count];
+    spread(zones.iter().map(|(_, rate, _)| *rate)) <= ALIKE
+        && zones.iter().all(|(.., difference)| *difference < -ALIKE)
+        && spread(zones.iter().map(|(zone, ..)| zone.simulated)) > 2.0 * NEAR
 }
 
 fn by(difference: f64) -> String {

@@ -61,11 +61,12 @@ pub(super) struct Visit {
 /// The visits among the exchanges. Left out are requests that the real drive answered sooner than
 /// arm and data alone allow: it had them in its buffer.
 pub(super) fn visits(drive: &Drive, exchanges: &[Exchange]) -> Vec<Visit> {
-    let to_media = |e: &Exchange| {
-        !e.served.hit && e.request.measured() >= e.simulated.saturating_sub(e.served.rotate)
-    };
     let all = exchanges.iter().enumerate();
     all.filter(|(_, e)| to_media(e)).map(|(index, e)| visit(drive, index, e)).collect()
+}
+
+fn to_media(e: &Exchange) -> bool {
+    !e.served.hit && e.request.measured() >= e.simulated.saturating_sub(e.served.rotate)
 }
 
 fn visit(drive: &Drive, index: usize, exchange: &Exchange) -> Visit {
@@ -167,11 +168,8 @@ const LONGEST_TURNS: f64 = 50.0;
 /// wherever there are more of them. None without any.
 pub(super) fn measured_period(pairs: &[Pair], nominal_ns: f64) -> Option<Period> {
     let longest = LONGEST_TURNS * nominal_ns;
-    let close = |distance: Distance| -> Vec<Pair> {
-        let near = |p: &&Pair| p.distance == distance && p.elapsed.ns() as f64 <= longest;
-        pairs.iter().filter(near).copied().collect()
-    };
-    let (same, next) = (close(Distance::SameTrack), close(Distance::NextTrack));
+    let (same, next) =
+        (close(Distance::SameTrack, pairs, longest), close(Distance::NextTrack, pairs, longest));
     let chosen = if next.len() > same.len() { next } else { same };
     let distance = chosen.first()?.distance;
     let at = |step: i32| {
@@ -179,7 +177,6 @@ pub(super) fn measured_period(pairs: &[Pair], nominal_ns: f64) -> Option<Period>
         coherence_of(&chosen, ns, |_| true).map(|coherence| Period { ns, distance, coherence })
     };
     let tried = (-STEPS..=STEPS).filter_map(at);
-    let length = |period: &Period| period.coherence.resultant_length;
     let longest = tried.max_by(|a, b| length(a).total_cmp(&length(b)))?;
     // The drive file stands where it does as well, within the standard error of the length.
     let spread = 1.0 - length(&longest) * length(&longest);
@@ -191,6 +188,18 @@ pub(super) fn measured_period(pairs: &[Pair], nominal_ns: f64) -> Option<Period>
     Some(best)
 }
 
+fn close(distance: Distance, pairs: &[Pair], longest: f64) -> Vec<Pair> {
+    pairs
+        .iter()
+        .filter(|p| p.distance == distance && p.elapsed.ns() as f64 <= longest)
+        .copied()
+        .collect()
+}
+
+fn length(period: &Period) -> f64 {
+    period.coherence.resultant_length
+}
+
 /// Points of a turn at which an access is tried for the spread of its times.
 const PHASES: u64 = 32;
 
@@ -200,11 +209,12 @@ pub(super) fn variance_over_phases_ms2(drive: &Drive, request: &Request) -> f64 
     let blocks = Blocks::new(u64::from(request.blocks));
     let target = drive.target(request.start, blocks, request.op);
     let period = drive.rotation().period().ns();
-    let at = |k: u64| {
-        let now = SimTime::from_ns(period * k / PHASES);
-        drive.media_access(now, target.at, &target).total().as_ms_f64()
-    };
-    let times: Vec<f64> = (0..PHASES).map(at).collect();
+    let times: Vec<f64> = (0..PHASES)
+        .map(|k| {
+            let now = SimTime::from_ns(period * k / PHASES);
+            drive.media_access(now, target.at, &target).total().as_ms_f64()
+        })
+        .collect();
     variance(&times)
 }
 

@@ -286,9 +286,10 @@ impl Index {
         let has_paths = matches!(self.maker, TableBuilder::Paths(_));
         let is_rough = self.is_rough_at_first && has_paths && wanted.left() > 0;
         for cylinder in 0..tracks.cylinders() {
-            match is_rough {
-                true => self.set_roughly(cylinder),
-                false => _ = self.set(tracks, wanted, cylinder),
+            if is_rough {
+                self.set_roughly(cylinder)
+            } else {
+                _ = self.set(tracks, wanted, cylinder)
             }
         }
         if is_rough {
@@ -676,9 +677,16 @@ fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> MinimumGaps {
     // If a smaller block becomes wanted on the cylinder, its table is computed anew.
     let sizes = wanted.layers().iter().filter(|layer| !layer.is_empty());
     let smallest = sizes.map(|layer| layer.key.size).min().unwrap_or(1);
-    // Edges are rounded to whole nanoseconds, so a block may seem shorter by one at either end.
-    let passes = |blocks: u32| (period * u64::from(blocks) / u64::from(sectors)).saturating_sub(2);
-    MinimumGaps::new(switch + passes(smallest), switch + passes(1), period)
+    MinimumGaps::new(
+        switch + passes(smallest, period, sectors),
+        switch + passes(1, period, sectors),
+        period,
+    )
+}
+
+/// Edges are rounded to whole nanoseconds, so a block may seem shorter by one at either end.
+fn passes(blocks: u32, period: u64, sectors: u32) -> u64 {
+    (period * u64::from(blocks) / u64::from(sectors)).saturating_sub(2)
 }
 
 #[cfg(test)]

@@ -33,4 +33,4 @@ pub(crate) use reach::{DwellWindow, Reach};
 pub(crate) use region_weights::RegionWeights;
 pub(crate) use tracks::Tracks;
 pub use wanted::{Delivered, LayerKey};
-pub(crate) use wanted::{Layer, Ration, Timed, Wanted};
+pub(crate) use wanted::{Ration, Timed, Wanted};

@@ -93,10 +93,13 @@ impl MinimumGaps {
     pub fn new(block_ns: u64, piece_ns: u64, turn_ns: u64) -> Self {
         // Part lengths are rounded up and gaps down: two ends then seem nearer than they are, never farther.
         let part = turn_ns.div_ceil((SLOTS * PARTS) as u64).max(1);
-        // What ends beyond a turn counts as ending with it, up to a slot too early: a slot is taken off.
-        let parts = |ns: u64| (ns / part).min(((SLOTS - 1) * PARTS) as u64) as usize;
-        Self { block: parts(block_ns), piece: parts(piece_ns) }
+        Self { block: parts(block_ns, part), piece: parts(piece_ns, part) }
     }
+}
+
+/// What ends beyond a turn counts as ending with it, up to a slot too early: a slot is taken off.
+fn parts(ns: u64, part: u64) -> usize {
+    (ns / part).min(((SLOTS - 1) * PARTS) as u64) as usize
 }
 
 impl Arcs {
@@ -234,9 +237,10 @@ mod tests {
             let before = (0..number).filter(|&before| {
                 let (on, begin, length, _) = passing[before];
                 // Of one surface all is read that passes, also what other tasks want of it.
-                match on == surface {
-                    true => begin + length <= at + long,
-                    false => begin + length + switch <= at,
+                if on == surface {
+                    begin + length <= at + long
+                } else {
+                    begin + length + switch <= at
                 }
             });
             weights.push(worth + before.map(|before| weights[before]).max().unwrap_or(0));

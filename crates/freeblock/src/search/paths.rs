@@ -140,11 +140,10 @@ impl Paths {
     ) {
         let Some(&op) = self.ops.first() else { return };
         let Self { at_source, at_destination, .. } = self;
-        let here = |at: Position| (at.cylinder, region_weights.of_cylinder(at.cylinder));
         let Reach { gap, .. } = reach;
-        gather_and_solve(at_source, field, reach, here(gap.from), op, None);
+        gather_and_solve(at_source, field, reach, here(gap.from, region_weights), op, None);
         let length = Some(reach.length());
-        gather_and_solve(at_destination, field, reach, here(gap.to), op, length);
+        gather_and_solve(at_destination, field, reach, here(gap.to, region_weights), op, length);
         let (worth, split) = split(at_source, at_destination, reach, op);
         self.direction = Direction { split, third: None, worth };
         // Each direction to come has an equal part of the rest of the budget.
@@ -167,7 +166,7 @@ impl Paths {
     ) {
         let Self { at_third, direction, .. } = self;
         let region_weight = |node| region_weights.of_node(node);
-        let visit = |field: &Field<'_>, cylinder, best: Known| {
+        search.run(field, reach, region_weight, allowance, |field, cylinder, best| {
             let region_weight = region_weights.of_cylinder(cylinder);
             let within = CylinderWorth::new(field, reach, cylinder, op);
             if within.bound() * region_weight <= best.worth {
@@ -194,8 +193,7 @@ impl Paths {
                 direction.worth = here;
             }
             Visited { best: Known { worth: best.worth.max(here), ..best }, pieces }
-        };
-        search.run(field, reach, region_weight, allowance, visit);
+        });
     }
 
     /// Keeps the plan of the current direction if it is the best, and begins with the next one.
@@ -252,6 +250,10 @@ impl Paths {
         take(at_source, before, items);
         take_reversed(at_destination, after, length, items);
     }
+}
+
+fn here(at: Position, region_weights: &RegionWeights) -> (u32, u64) {
+    (at.cylinder, region_weights.of_cylinder(at.cylinder))
 }
 
 /// The best of leaving the source late and arriving at the destination early: worth, and both chains.

@@ -74,21 +74,22 @@ impl RegularTracks {
         let (mut row_of_cylinder, mut rows) =
             (Vec::<u32>::with_capacity(cylinders.len()), Vec::new());
         for (cylinder, here) in cylinders.iter().enumerate() {
-            let go_on = |rows: &[Row], first: u32| {
-                let rows = &rows[first as usize..][..surfaces];
-                rows.iter().zip(*here).all(|(row, stretch)| row.is(cylinder, stretch))
-            };
             // Rows go on while they tell every surface exactly; else new ones begin here.
             let before = cylinder.checked_sub(2).map(|before| row_of_cylinder[before]);
-            row_of_cylinder.push(before.filter(|&first| go_on(&rows, first)).unwrap_or_else(
-                || {
-                    let first = u32::try_from(rows.len()).expect("below 2^32 tracks");
-                    let next = cylinders.get(cylinder + 2).unwrap_or(here);
-                    let between = |(here, next)| Row::between(cylinder, here, next);
-                    rows.extend(here.iter().zip(*next).map(between));
-                    first
-                },
-            ));
+            row_of_cylinder.push(
+                before
+                    .filter(|&first| go_on(&rows, first, surfaces, here, cylinder))
+                    .unwrap_or_else(|| {
+                        let first = u32::try_from(rows.len()).expect("below 2^32 tracks");
+                        let next = cylinders.get(cylinder + 2).unwrap_or(here);
+                        rows.extend(
+                            here.iter()
+                                .zip(*next)
+                                .map(|(here, next)| Row::between(cylinder, here, next)),
+                        );
+                        first
+                    }),
+            );
         }
         rows.shrink_to_fit();
         Self { row_of_cylinder, rows }
@@ -111,6 +112,17 @@ impl RegularTracks {
         let rows = self.rows.capacity() * size_of::<Row>();
         Bytes::new((rows + self.row_of_cylinder.capacity() * size_of::<u32>()) as u64)
     }
+}
+
+fn go_on(
+    rows: &[Row],
+    first: u32,
+    surfaces: usize,
+    here: &&[TrackExtent],
+    cylinder: usize,
+) -> bool {
+    let rows = &rows[first as usize..][..surfaces];
+    rows.iter().zip(*here).all(|(row, stretch)| row.is(cylinder, stretch))
 }
 
 #[cfg(test)]

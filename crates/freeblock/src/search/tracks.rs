@@ -54,8 +54,13 @@ impl ZonesOfTracks {
             let zone = layout.zone_at(cylinder, surface);
             zone.map_or(u16::MAX, |zone| zone.try_into().expect("below 2^16 zones"))
         };
-        let of_cylinder = |cylinder| (0..entries).map(move |surface| zone_of(cylinder, surface));
-        Self { of_track: (0..cylinders).flat_map(of_cylinder).collect(), entries, cylinders }
+        Self {
+            of_track: (0..cylinders)
+                .flat_map(|cylinder| (0..entries).map(move |surface| zone_of(cylinder, surface)))
+                .collect(),
+            entries,
+            cylinders,
+        }
     }
 
     #[inline]
@@ -81,10 +86,13 @@ impl ZonesOfTracks {
         };
         let first = of_cylinder(cylinders.first).min().copied().unwrap_or(u16::MAX);
         let last = of_cylinder(cylinders.last).max().copied().unwrap_or(u16::MAX);
-        // All of a zone of the file: a surface that begins further inwards has none here yet.
-        let of_file = |zone: u16| usize::from(zone) / self.entries as usize;
         let entries = self.entries as usize;
-        (of_file(first) * entries, of_file(last) * entries + entries - 1)
+        (self.of_file(first) * entries, self.of_file(last) * entries + entries - 1)
+    }
+
+    /// All of a zone of the file: a surface that begins further inwards has none here yet.
+    fn of_file(&self, zone: u16) -> usize {
+        usize::from(zone) / self.entries as usize
     }
 }
 
@@ -271,8 +279,6 @@ impl Tracks {
         {
             return zone.blocks_per_track();
         }
-        // Cylinders of no zone may stand at either end.
-        let most = |zones: &[Zone]| zones.iter().map(Zone::blocks_per_track).max();
         zones.get(first..=last).map_or_else(|| most(zones), most).unwrap_or(0)
     }
 
@@ -318,6 +324,11 @@ impl Tracks {
     pub fn edge_ns(&self, place: &TrackPlace<'_>, sector: u32) -> u64 {
         self.drive.rotation().edge_ns(place.zone.sector_angle(place.start, sector))
     }
+}
+
+/// Cylinders of no zone may stand at either end.
+fn most(zones: &[Zone]) -> Option<u32> {
+    zones.iter().map(Zone::blocks_per_track).max()
 }
 
 impl Window {
@@ -386,6 +397,9 @@ impl Passing {
 pub(crate) fn blocks_in(stretch: &TrackExtent, part: (u32, u32)) -> (u64, u64) {
     let from = part.0.max(stretch.sector);
     let to = part.1.min(stretch.sector + stretch.blocks).max(from);
-    let block = |sector: u32| stretch.first + u64::from(sector) - u64::from(stretch.sector);
-    (block(from), block(to))
+    (block(from, stretch), block(to, stretch))
+}
+
+fn block(sector: u32, stretch: &TrackExtent) -> u64 {
+    stretch.first + u64::from(sector) - u64::from(stretch.sector)
 }

@@ -103,12 +103,14 @@ impl Tasks {
         };
         let mut selected = Vec::new();
         for (number, part) in self.task(id)?.parts.iter().enumerate() {
-            let of = |&bounds: &(u64, u64)| match which {
-                BlockSelection::Touching(_) => part.grid.touching(bounds),
-                BlockSelection::All | BlockSelection::In(_) => part.grid.inside(bounds),
-            };
-            let mut runs: Vec<BlockRun> =
-                bounds.iter().map(of).filter(|run| run.0 < run.1).collect();
+            let mut runs: Vec<BlockRun> = bounds
+                .iter()
+                .map(|&bounds| match which {
+                    BlockSelection::Touching(_) => part.grid.touching(bounds),
+                    BlockSelection::All | BlockSelection::In(_) => part.grid.inside(bounds),
+                })
+                .filter(|run| run.0 < run.1)
+                .collect();
             merge(&mut runs);
             selected.extend(runs.into_iter().map(|run| (number, run)));
         }

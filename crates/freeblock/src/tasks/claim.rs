@@ -34,8 +34,7 @@ impl Tasks {
     }
 
     fn layer_like(&self, shape: &Shape) -> Option<usize> {
-        let same = |layer: &Layer| layer.shape == *shape && !layer.members.is_empty();
-        self.layers.iter().position(same)
+        self.layers.iter().position(|layer| layer.shape == *shape && !layer.members.is_empty())
     }
 
     /// A layer with this shape: there is room for it.
@@ -180,7 +179,6 @@ impl Tasks {
     /// freeblock ones that have not been done.
     fn writes_before(&self, bounds: (u64, u64)) -> Vec<(u64, u64)> {
         let mut pending: Vec<(u64, u64)> = self.writes.overlapping(bounds).collect();
-        let writes = |task: &Task| task.spec.op == Op::Write && !task.spec.is_rewrite;
         for (&id, task) in self.tasks.iter().filter(|(_, task)| writes(task)) {
             for (number, part) in task.parts.iter().enumerate() {
                 let run = part.grid.touching(bounds);
@@ -294,4 +292,8 @@ impl Tasks {
             self.give(id, part, run);
         }
     }
+}
+
+fn writes(task: &Task) -> bool {
+    task.spec.op == Op::Write && !task.spec.is_rewrite
 }

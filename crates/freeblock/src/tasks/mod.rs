@@ -245,17 +245,23 @@ impl Tasks {
     /// Blocks that a task may be given in gaps.
     fn free(&self, id: TaskId) -> u64 {
         let parts = &self.tasks[&id].parts;
-        let free = |part: &task::Part| match &part.own {
-            Some(own) => own.count(),
-            None => self.scheduler.wanted(part.layer),
-        };
-        parts.iter().map(free).sum()
+        parts
+            .iter()
+            .map(|part| match &part.own {
+                Some(own) => own.count(),
+                None => self.scheduler.wanted(part.layer),
+            })
+            .sum()
     }
 
     /// Blocks that a task still wants.
     fn outstanding(&self, id: TaskId) -> u64 {
-        let aside = |part: &task::Part| count(&part.promoted) + count(&part.deferred);
-        self.free(id) + self.tasks[&id].parts.iter().map(aside).sum::<u64>()
+        self.free(id)
+            + self.tasks[&id]
+                .parts
+                .iter()
+                .map(|part| count(&part.promoted) + count(&part.deferred))
+                .sum::<u64>()
     }
 
     /// Progress of a task.
@@ -279,9 +285,9 @@ impl Tasks {
             if block == end {
                 continue;
             }
-            let has = |set: &Option<Bitmap>| set.as_ref().is_some_and(|set| set.contains(block));
-            wanted.in_gap = self.free_blocks(id, number).contains(block) || has(&part.deferred);
-            wanted.promoted = has(&part.promoted);
+            wanted.in_gap =
+                self.free_blocks(id, number).contains(block) || has(&part.deferred, block);
+            wanted.promoted = has(&part.promoted, block);
         }
         Ok(wanted)
     }
@@ -418,6 +424,10 @@ impl Tasks {
     }
 }
 
+fn has(set: &Option<Bitmap>, block: u64) -> bool {
+    set.as_ref().is_some_and(|set| set.contains(block))
+}
+
 impl Planner for Tasks {
     fn predict_with(&mut self, drive: &Arc<Drive>) {
         self.scheduler.predict_with(drive);
@@ -446,11 +456,7 @@ impl Planner for Tasks {
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
-        let serves = |shape: &Shape| match run.op {
-            Op::Write => shape.op == Op::Write || shape.counts.writes,
-            _ => shape.op == Op::Read,
-        };
-        self.transferred(run.start, run.blocks, serves, at);
+        self.transferred(run.start, run.blocks, |shape| serves(shape, run), at);
         let known = [&mut self.in_gap, &mut self.at_drive].into_iter().find_map(|under_way| {
             let known = under_way.iter().position(|known| known == run)?;
             Some(under_way.remove(known))
@@ -460,6 +466,13 @@ impl Planner for Tasks {
             self.release_all(bounds(run.start, run.blocks));
         }
         self.settle(at);
+    }
+}
+
+fn serves(shape: &Shape, run: &FreeRun) -> bool {
+    match run.op {
+        Op::Write => shape.op == Op::Write || shape.counts.writes,
+        _ => shape.op == Op::Read,
     }
 }
 
@@ -498,9 +511,12 @@ impl ForegroundObserver for Tasks {
 
 impl Tasks {
     fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        let counts =
-            move |counts: Counts| if op == Op::Read { counts.reads } else { counts.writes };
-        self.transferred(start, blocks, |shape| shape.op == Op::Read && counts(shape.counts), at);
+        self.transferred(
+            start,
+            blocks,
+            |shape| shape.op == Op::Read && counts(shape.counts, op),
+            at,
+        );
         self.passed_promoted(op, start, blocks, at);
         self.settle(at);
     }
@@ -531,6 +547,10 @@ impl Tasks {
         self.release_all(bounds(request.start, request.blocks));
         self.settle(at);
     }
+}
+
+fn counts(counts: Counts, op: Op) -> bool {
+    if op == Op::Read { counts.reads } else { counts.writes }
 }
 
 #[cfg(test)]

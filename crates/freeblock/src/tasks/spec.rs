@@ -342,16 +342,17 @@ pub(super) fn merge(runs: &mut Vec<BlockRun>) {
 /// Runs of different alignment must not overlap when they are written.
 pub(super) fn check_overlap(size: u32, runs: &Runs) -> Result<(), TaskError> {
     let size = u64::from(size);
-    let bounds = |offset: u32, run: &BlockRun| {
-        (u64::from(offset) + run.0 * size, u64::from(offset) + run.1 * size)
-    };
     let mut all: Vec<(u64, u64)> = runs
         .iter()
-        .flat_map(|(&offset, runs)| runs.iter().map(move |run| bounds(offset, run)))
+        .flat_map(|(&offset, runs)| runs.iter().map(move |run| bounds(offset, run, size)))
         .collect();
     all.sort_unstable();
     match all.windows(2).find(|pair| pair[1].0 < pair[0].1) {
         Some(pair) => Err(TaskError::Overlap { at: Lbn::new(pair[1].0) }),
         None => Ok(()),
     }
+}
+
+fn bounds(offset: u32, run: &BlockRun, size: u64) -> (u64, u64) {
+    (u64::from(offset) + run.0 * size, u64::from(offset) + run.1 * size)
 }

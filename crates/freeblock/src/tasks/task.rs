@@ -123,13 +123,15 @@ impl Task {
     }
 
     pub fn memory(&self) -> Bytes {
-        let part = |part: &Part| {
-            let sets = [&part.own, &part.promoted, &part.deferred];
-            let runs = part.repeats.capacity() * size_of::<BlockRun>();
-            let runs = Bytes::new(runs as u64);
-            sets.into_iter().flatten().fold(runs, |sum, set| sum + set.memory())
-        };
-        self.parts.iter().map(part).fold(Bytes::ZERO, |sum, bytes| sum + bytes)
+        self.parts
+            .iter()
+            .map(|part| {
+                let sets = [&part.own, &part.promoted, &part.deferred];
+                let runs = part.repeats.capacity() * size_of::<BlockRun>();
+                let runs = Bytes::new(runs as u64);
+                sets.into_iter().flatten().fold(runs, |sum, set| sum + set.memory())
+            })
+            .fold(Bytes::ZERO, |sum, bytes| sum + bytes)
     }
 }
 

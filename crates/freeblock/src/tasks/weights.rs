@@ -112,17 +112,18 @@ impl Contest {
     /// *lead* that is learned, for one task may lie better than another. When `is_due`, leads change: a
     /// task above its share loses half of its lead. If no task is above, those below their share gain.
     pub fn weigh(&mut self, rivals: &[WeightedTask], is_due: bool) -> Vec<(TaskId, u32)> {
-        let same = |(rival, known): (&WeightedTask, &Known)| rival.task == known.task;
-        let are_same =
-            rivals.len() == self.rivals.len() && rivals.iter().zip(&self.rivals).all(same);
+        let are_same = rivals.len() == self.rivals.len()
+            && rivals.iter().zip(&self.rivals).all(|(rival, known)| rival.task == known.task);
         if !are_same {
-            let known = |&WeightedTask { task, delivered, .. }: &WeightedTask| Known {
-                task,
-                at_begin: delivered,
-                at_last: delivered,
-                lead: 0,
-            };
-            self.rivals = rivals.iter().map(known).collect();
+            self.rivals = rivals
+                .iter()
+                .map(|&WeightedTask { task, delivered, .. }| Known {
+                    task,
+                    at_begin: delivered,
+                    at_last: delivered,
+                    lead: 0,
+                })
+                .collect();
         } else if is_due {
             self.learn(rivals);
         }
@@ -143,16 +144,14 @@ impl Contest {
             // Weights have not decided on any block.
             return;
         }
-        let is_off = |n: usize, side: Ordering| {
-            let share = rivals[n].share;
-            let above = LOOKS * lately.above_due(n, share) + total.above_due(n, share);
-            above.cmp(&0) == side && above.abs() * TOLERANCE > LOOKS * lately.lesser_due(share)
+        let off = |side: Ordering| {
+            (0..rivals.len()).filter(|&n| is_off(n, side, rivals, &lately, &total)).collect()
         };
-        let off = |side: Ordering| (0..rivals.len()).filter(|&n| is_off(n, side)).collect();
         let above: Vec<usize> = off(Ordering::Greater);
-        match above.is_empty() {
-            false => self.change_leads(rivals, &above, -1),
-            true => self.change_leads(rivals, &off(Ordering::Less), 1),
+        if above.is_empty() {
+            self.change_leads(rivals, &off(Ordering::Less), 1)
+        } else {
+            self.change_leads(rivals, &above, -1)
         }
     }
 
@@ -168,12 +167,15 @@ impl Contest {
 
     /// By how many powers of two each is worth more than the one that is worth least.
     fn powers(&self, rivals: &[WeightedTask]) -> Vec<u32> {
-        let exact = |(rival, known): (&WeightedTask, &Known)| {
-            // By libm: the same on every machine.
-            let share = libm::log2(f64::from(rival.share));
-            share - libm::log2(rival.left.max(1) as f64) + f64::from(known.lead)
-        };
-        let exact: Vec<f64> = rivals.iter().zip(&self.rivals).map(exact).collect();
+        let exact: Vec<f64> = rivals
+            .iter()
+            .zip(&self.rivals)
+            .map(|(rival, known)| {
+                // By libm: the same on every machine.
+                let share = libm::log2(f64::from(rival.share));
+                share - libm::log2(rival.left.max(1) as f64) + f64::from(known.lead)
+            })
+            .collect();
         let least = exact.iter().copied().fold(f64::INFINITY, f64::min);
         exact.into_iter().map(|power| (power - least).round() as u32).collect()
     }
@@ -188,6 +190,18 @@ impl Contest {
         let least = priority.saturating_sub(greatest);
         powers.into_iter().map(|power| 1 << (least + power)).collect()
     }
+}
+
+fn is_off(
+    n: usize,
+    side: Ordering,
+    rivals: &[WeightedTask],
+    lately: &Balance,
+    total: &Balance,
+) -> bool {
+    let share = rivals[n].share;
+    let above = LOOKS * lately.above_due(n, share) + total.above_due(n, share);
+    above.cmp(&0) == side && above.abs() * TOLERANCE > LOOKS * lately.lesser_due(share)
 }
 
 /// Weight of a task with a deadline now.

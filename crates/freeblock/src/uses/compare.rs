@@ -126,7 +126,6 @@ impl Compare {
             let block = Blocks::new(self.block_size).bytes();
             return Err(CompareError::Memory { memory, block });
         }
-        let safe = |row: &Versions| Extent { start: row.safe, ..row.current };
         let both = self.rows.iter().flat_map(|row| [row.current, safe(row)]);
         let mut extents: Vec<Extent> = both.collect();
         for &extent in &extents {
@@ -140,8 +139,7 @@ impl Compare {
             }
         }
         extents.sort_unstable();
-        let overlaps = |pair: &&[Extent]| pair[1].start < pair[0].start + pair[0].blocks;
-        match extents.windows(2).find(overlaps) {
+        match extents.windows(2).find(|pair| pair[1].start < pair[0].start + pair[0].blocks) {
             Some(pair) => Err(CompareError::Overlap { at: pair[1].start }),
             None => Ok(()),
         }
@@ -177,9 +175,11 @@ impl Compare {
             pairs.push(Pair { current, safe });
             next = (row, at + self.block_size);
         }
-        let sides = |pair: &Pair| [pair.current, pair.safe];
-        let extent = |start: Lbn| Extent::new(start.get(), self.block_size);
-        let extents: Vec<Extent> = pairs.iter().flat_map(sides).map(extent).collect();
+        let extents: Vec<Extent> = pairs
+            .iter()
+            .flat_map(sides)
+            .map(|start| Extent::new(start.get(), self.block_size))
+            .collect();
         tasks.extend(now, self.task, &extents)?;
         self.next = next;
         for pair in pairs {
@@ -251,4 +251,12 @@ impl Compare {
     pub fn counts(&self) -> CompareCounts {
         self.counts
     }
+}
+
+fn safe(row: &Versions) -> Extent {
+    Extent { start: row.safe, ..row.current }
+}
+
+fn sides(pair: &Pair) -> [Lbn; 2] {
+    [pair.current, pair.safe]
 }

@@ -120,8 +120,9 @@ impl Prewriter {
     fn promotable(&self, block: u64) -> Extent {
         let size = u64::from(self.block_size);
         let most = u64::from(self.request_max) / size * size;
-        let waits = |at: &u64| self.dirty.get(at).is_some_and(Option::is_some);
-        let row = (block..block + most).step_by(size as usize).take_while(waits);
+        let row = (block..block + most)
+            .step_by(size as usize)
+            .take_while(|at| self.dirty.get(at).is_some_and(Option::is_some));
         Extent::new(block, size * row.count() as u64)
     }
 

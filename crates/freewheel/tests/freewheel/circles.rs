@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
 /// Crates in which not even a `mod.rs` and the files of its folder use each other in circles. Elsewhere
 /// a file may use what its folder's `mod.rs` defines: the two are one module.
 const STRICT: &[&str] = &["freeblock", "freewheel", "testkit", "units"];
@@ -57,49 +59,41 @@ fn modules(folder: &Path, at: &[String], found: &mut BTreeMap<Module, PathBuf>) 
     }
 }
 
-/// Words, `::`, and single other characters of the code, without comments, texts and test modules.
+/// Words, `::`, and single other characters of the code, without comments and test modules; a literal is one
+/// token.
 fn tokens(text: &str) -> Vec<String> {
     let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    let code: Vec<&str> = shipped.lines().filter(|l| !l.trim_start().starts_with("//")).collect();
-    let code: Vec<char> = code.join("\n").chars().collect();
-    let (mut tokens, mut at) = (Vec::new(), 0);
-    while at < code.len() {
-        let from = at;
-        let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
-        match code[at] {
-            '"' => {
-                at += 1;
-                while at < code.len() && code[at] != '"' {
-                    at += if code[at] == '\\' { 2 } else { 1 };
+    let mut tokens = Vec::new();
+    flatten(shipped.parse().unwrap(), &mut tokens);
+    tokens
+}
+
+fn flatten(stream: TokenStream, found: &mut Vec<String>) {
+    let mut is_joint = false;
+    for tree in stream {
+        let is_second = std::mem::take(&mut is_joint);
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                found.push(open.to_string());
+                flatten(group.stream(), found);
+                found.push(close.to_string());
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ':' => {
+                if is_second {
+                    found.pop();
                 }
-                at += 1;
-                continue;
+                found.push(if is_second { "::" } else { ":" }.to_string());
+                is_joint = !is_second && punct.spacing() == Spacing::Joint;
             }
-            // A character, unlike a lifetime, ends with a quote.
-            '\'' if code.get(at + 1) == Some(&'\\') => at += 3,
-            '\'' if code.get(at + 2) == Some(&'\'') => at += 3,
-            'r' if code.get(at + 1) == Some(&'#') && code.get(at + 2) == Some(&'"') => {
-                at += 3;
-                while at < code.len() && !(code[at] == '"' && code.get(at + 1) == Some(&'#')) {
-                    at += 1;
-                }
-                at += 2;
-                continue;
-            }
-            '/' if code.get(at + 1) == Some(&'/') => {
-                at += code[at..].iter().take_while(|c| **c != '\n').count();
-                continue;
-            }
-            ':' if code.get(at + 1) == Some(&':') => at += 2,
-            c if is_word(&c) => at += code[at..].iter().take_while(|c| is_word(c)).count(),
-            _ => at += 1,
-        }
-        let token: String = code[from..at].iter().collect();
-        if !token.trim().is_empty() {
-            tokens.push(token);
+            other => found.push(other.to_string()),
         }
     }
-    tokens
 }
 
 /// The paths of a `use` tree that begins at `at`, each with the name that it brings into scope; behind

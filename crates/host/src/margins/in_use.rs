@@ -44,20 +44,21 @@ impl Learner {
         let kinds = [Op::Read, Op::Write]
             .into_iter()
             .flat_map(|op| classes.iter().map(move |&class| (op, class)));
-        let in_use = |(op, class)| {
-            let Counts { movements, late } = self.ended[number(op)].counts[class];
-            let cylinders = seek_class_cylinders(class);
-            (movements > 0).then(|| MarginInUse {
-                op,
-                direction: seek_class_direction(class),
-                cylinders_min: *cylinders.start(),
-                cylinders_max: *cylinders.end(),
-                margin_ns: self.margins.of(op, class).ns(),
-                movements,
-                late,
+        kinds
+            .filter_map(|(op, class)| {
+                let Counts { movements, late } = self.ended[number(op)].counts[class];
+                let cylinders = seek_class_cylinders(class);
+                (movements > 0).then(|| MarginInUse {
+                    op,
+                    direction: seek_class_direction(class),
+                    cylinders_min: *cylinders.start(),
+                    cylinders_max: *cylinders.end(),
+                    margin_ns: self.margins.of(op, class).ns(),
+                    movements,
+                    late,
+                })
             })
-        };
-        kinds.filter_map(in_use).collect()
+            .collect()
     }
 }
 

@@ -137,11 +137,12 @@ impl Curve {
     /// The bin that costs least: its slack, which is lost to every movement, and `price` for those that
     /// are late with it, a turn being [`TURN_PRICE`]. What no slack helps against asks for none.
     pub fn cheapest(&self, price: u32) -> usize {
-        let cost = |bin: usize| {
-            let slack = bin as u64 * u64::from(ONE) * u64::from(TURN_PRICE);
-            slack + u64::from(self.0[bin]) * u64::from(price) * BINS_A_TURN
-        };
-        (0..BINS).min_by_key(|&bin| cost(bin)).unwrap_or(BINS)
+        (0..BINS).min_by_key(|&bin| self.cost(bin, price)).unwrap_or(BINS)
+    }
+
+    fn cost(&self, bin: usize, price: u32) -> u64 {
+        let slack = bin as u64 * u64::from(ONE) * u64::from(TURN_PRICE);
+        slack + u64::from(self.0[bin]) * u64::from(price) * BINS_A_TURN
     }
 }
 
@@ -198,9 +199,8 @@ mod tests {
     fn the_slack_that_is_found_costs_little_more_than_the_best_by_the_errors_themselves() {
         let uniform = |prng: &mut Prng| prng.below(60) as usize;
         let skewed = |prng: &mut Prng| (prng.below(10) * prng.below(11)) as usize;
-        let mixed = |prng: &mut Prng| match prng.chance(0.05) {
-            true => 50 + prng.below(20) as usize,
-            false => prng.below(8) as usize,
+        let mixed = |prng: &mut Prng| {
+            if prng.chance(0.05) { 50 + prng.below(20) as usize } else { prng.below(8) as usize }
         };
         let shapes: [fn(&mut Prng) -> usize; 3] = [uniform, skewed, mixed];
         for (number, shape) in shapes.into_iter().enumerate() {

@@ -181,8 +181,8 @@ impl Learner {
         let mut margins = self.margins;
         for op in [Op::Read, Op::Write] {
             let Ended { classes, distances, .. } = &self.ended[number(op)];
-            let believed = |of: &Lateness| of.curve_or(&of_all, lateness::OF_OTHERS);
-            let of_distances: Vec<Curve> = distances.iter().map(believed).collect();
+            let of_distances: Vec<Curve> =
+                distances.iter().map(|of| of.curve_or(&of_all, lateness::OF_OTHERS)).collect();
             for (class, known) in classes.iter().enumerate() {
                 let of_both = &of_distances[seek_class_distance(class)];
                 let bins = known.curve_or(of_both, lateness::OF_OTHERS).cheapest(price);

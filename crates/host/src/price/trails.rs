@@ -120,7 +120,6 @@ impl Trails {
         for trail in &self.trails {
             let Some(place) = trail.place(start) else { continue };
             let brought_by = (place == BEFORE).then_some((trail.start, trail.is_near));
-            let of_age = |since: u64| age(since);
             let alone = of_age(self.clients - trail.clients);
             let now = of_age(self.all - trail.all);
             let found = Found { place, age: now, is_taken: trail.is_taken, brought_by };
@@ -133,6 +132,10 @@ impl Trails {
         }
         best
     }
+}
+
+fn of_age(since: u64) -> usize {
+    age(since)
 }
 
 /// Class of age of a trail by the number of commands that read since.

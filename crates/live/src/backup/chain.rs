@@ -81,7 +81,6 @@ impl Link {
 
     /// Name of the file for a child at `out`: the bare name if both are in one folder.
     pub(super) fn name_for(&self, out: &Path) -> Parent {
-        let whole = |path: &Path| path.canonicalize().ok();
         let path = whole(&self.path).unwrap_or_else(|| self.path.clone());
         let is_beside = whole(folder(out)).is_some_and(|folder| path.parent() == Some(&folder));
         let file = match path.file_name().filter(|_| is_beside) {
@@ -111,6 +110,10 @@ impl Link {
             BackupError::MissingParent { child: self.path.clone(), file: named.file.clone() };
         Err(problems.into_iter().next().unwrap_or(missing))
     }
+}
+
+fn whole(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok()
 }
 
 /// The file of one backup of a chain.
@@ -161,8 +164,9 @@ impl Sources {
                 return Err(BackupError::Circle { path: parent.path });
             }
             seen.push(parent.checksum);
-            let same = |region: &u64| child.manifest.has_same(&parent.manifest, *region);
-            let (left_out, own) = pending.into_iter().partition(same);
+            let (left_out, own) = pending
+                .into_iter()
+                .partition(|region| child.manifest.has_same(&parent.manifest, *region));
             sources.add(&child, own)?;
             (pending, child) = (left_out, Cow::Owned(parent));
         }
@@ -227,19 +231,23 @@ impl Chain {
             return Ok(data);
         };
         let Image { path, file } = &sources.images[sources.stored[at].1];
-        let damaged = |why: String| (path.clone(), why);
         let Manifest { drive, range: all, instance, began_ns, .. } = &self.manifest;
         let mut read = Manifest::new(drive, *all, instance, *began_ns);
         for part in without(&self.manifest.wanted_in(&[range]), &self.manifest.unreadable) {
             let in_region = (part.first_block - range.first_block) * BLOCK_BYTES;
             let bytes = &mut data[in_region as usize..][..(part.blocks * BLOCK_BYTES) as usize];
             let place = (part.first_block - all.first_block) * BLOCK_BYTES;
-            file.read_exact_at(bytes, place).map_err(|error| damaged(error.to_string()))?;
+            file.read_exact_at(bytes, place).map_err(|error| damaged(error.to_string(), path))?;
             read.add(part.first_block, bytes);
         }
-        match read.has_same_sum(&self.manifest, region) {
-            true => Ok(data),
-            false => Err(damaged("its data have another checksum than the manifest says".into())),
+        if read.has_same_sum(&self.manifest, region) {
+            Ok(data)
+        } else {
+            Err(damaged("its data have another checksum than the manifest says".into(), path))
         }
     }
+}
+
+fn damaged(why: String, path: &Path) -> (PathBuf, String) {
+    (path.to_path_buf(), why)
 }

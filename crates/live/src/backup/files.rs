@@ -53,7 +53,6 @@ pub fn ensure_free(out: &Path) -> Result<(), BackupError> {
 /// belong to any user of the drive, so only the owner of the backup may have it open.
 pub fn open_partial(path: &Path) -> Result<(File, bool), BackupError> {
     let system = |source| BackupError::System { path: path.into(), source };
-    let in_use = || BackupError::InUse { path: path.into() };
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     let (file, is_new) = match options.open(path) {
@@ -63,12 +62,16 @@ pub fn open_partial(path: &Path) -> Result<(File, bool), BackupError> {
         }
         Err(error) => return Err(system(error)),
     };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| in_use())?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| in_use(path))?;
     // The one that had it locked may have removed it, or a new one have been taken by another process.
     match file.metadata().map_err(system)?.nlink() {
         1 => Ok((file, is_new)),
-        _ => Err(in_use()),
+        _ => Err(in_use(path)),
     }
+}
+
+fn in_use(path: &Path) -> BackupError {
+    BackupError::InUse { path: path.into() }
 }
 
 /// Text of a copy's record; None if there is none. That of another user is not believed.

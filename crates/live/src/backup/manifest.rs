@@ -333,7 +333,6 @@ impl Manifest {
                 self.add(*first_block, data);
             }
             _ => {
-                let end = |range: &BlockRange| range.first_block + range.blocks;
                 let at = self.unreadable.partition_point(|other| end(other) <= range.first_block);
                 if self.unreadable.get(at).is_some_and(|next| next.first_block < end(&range)) {
                     return again;
@@ -407,8 +406,9 @@ impl Manifest {
         self.ensure_same(other)?;
         let regions: BTreeSet<u64> =
             self.regions.keys().chain(other.regions.keys()).copied().collect();
-        let differs = |region: &u64| self.regions.get(region) != other.regions.get(region);
-        let regions = regions.into_iter().filter(differs);
+        let regions = regions
+            .into_iter()
+            .filter(|region| self.regions.get(region) != other.regions.get(region));
         let ranges = join(regions.map(|region| (self.bounds(region), ())));
         Ok(ranges.into_iter().map(|(range, ())| range).collect())
     }
@@ -500,7 +500,6 @@ impl Manifest {
 
     /// Reads a text.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let is_one = |line: &str| (line == MAGIC).then_some(());
         Lines::new(text).expect(is_one, MAGIC)?;
         let mut lines = Lines::new(sealed(text)?);
         lines.expect(is_one, MAGIC)?;
@@ -508,8 +507,10 @@ impl Manifest {
         let first_block = lines.number("first-block", "first-block N")?;
         let expected = "blocks N, of which there are some and not more than 2^48";
         let blocks = lines.expect(|line| range_blocks(line, first_block), expected)?;
-        let known = |line: &str| (word(line, "region-blocks")? == "2048").then_some(());
-        lines.expect(known, "region-blocks 2048")?;
+        lines.expect(
+            |line| (word(line, "region-blocks")? == "2048").then_some(()),
+            "region-blocks 2048",
+        )?;
         let instance = lines.word("instance", "instance I")?;
         let began_ns = lines.number("began-ns", "began-ns N")?;
         let range = BlockRange { first_block, blocks };
@@ -521,14 +522,17 @@ impl Manifest {
             }
         }
         while lines.has("wanted") {
-            let next = |line: &str| manifest.next_range(line, "wanted", &manifest.wanted);
-            let range = lines.expect(next, "wanted FIRST BLOCKS, ascending, of the range")?;
+            let range = lines.expect(
+                |line| manifest.next_range(line, "wanted", &manifest.wanted),
+                "wanted FIRST BLOCKS, ascending, of the range",
+            )?;
             manifest.wanted.push(range);
         }
         while lines.has("region") {
-            let next = |line: &str| manifest.next_region(line);
-            let (region, sum) =
-                lines.expect(next, "region FIRST BLOCKS CHECKSUM, ascending and of the range")?;
+            let (region, sum) = lines.expect(
+                |line| manifest.next_region(line),
+                "region FIRST BLOCKS CHECKSUM, ascending and of the range",
+            )?;
             manifest.regions.insert(region, sum);
         }
         while lines.has("unreadable") {
@@ -570,6 +574,14 @@ impl Manifest {
         let fits = from <= first_block && end <= self.range.first_block + self.range.blocks;
         (fits && blocks > 0).then_some(BlockRange { first_block, blocks })
     }
+}
+
+fn end(range: &BlockRange) -> u64 {
+    range.first_block + range.blocks
+}
+
+fn is_one(line: &str) -> Option<()> {
+    (line == MAGIC).then_some(())
 }
 
 /// A name without line breaks.
@@ -689,10 +701,10 @@ fn within(ranges: &[BlockRange], part: BlockRange) -> Vec<BlockRange> {
 fn join<T: PartialEq>(ranges: impl Iterator<Item = (BlockRange, T)>) -> Vec<(BlockRange, T)> {
     let mut joined: Vec<(BlockRange, T)> = Vec::new();
     for (range, said) in ranges {
-        let touches = |(last, of): &&mut (BlockRange, T)| {
-            *of == said && last.first_block + last.blocks == range.first_block
-        };
-        match joined.last_mut().filter(touches) {
+        match joined
+            .last_mut()
+            .filter(|(last, of)| *of == said && last.first_block + last.blocks == range.first_block)
+        {
             Some((last, _)) => last.blocks += range.blocks,
             None => joined.push((range, said)),
         }

@@ -17,7 +17,6 @@ pub fn name_manifest(out: &Path) -> Result<bool, BackupError> {
     if flock(&image, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(false);
     }
-    let is_there = |path: &Path| path.symlink_metadata().is_ok();
     if is_there(&manifest_of(out)) || is_there(&partial(out)) {
         return Ok(false);
     }
@@ -32,4 +31,8 @@ pub fn name_manifest(out: &Path) -> Result<bool, BackupError> {
     give_name(&record(out), &manifest_of(out))?;
     sync_folder(out)?;
     Ok(true)
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }

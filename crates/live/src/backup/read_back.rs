@@ -46,7 +46,6 @@ pub fn sum_up(
 
 /// Difference of `ranges` and `gone`; both in ascending order and disjoint.
 pub fn without(ranges: &[BlockRange], gone: &[BlockRange]) -> Vec<BlockRange> {
-    let end_of = |range: &BlockRange| range.first_block + range.blocks;
     let mut left = Vec::new();
     for range in ranges {
         let (mut at, end) = (range.first_block, end_of(range));
@@ -62,4 +61,8 @@ pub fn without(ranges: &[BlockRange], gone: &[BlockRange]) -> Vec<BlockRange> {
         }
     }
     left
+}
+
+fn end_of(range: &BlockRange) -> u64 {
+    range.first_block + range.blocks
 }

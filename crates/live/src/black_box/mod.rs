@@ -186,9 +186,10 @@ impl RealDrive {
     pub fn connect(uri: &Uri, writes: bool) -> Result<Self, RealDriveError> {
         Self::new(&uri.to_string(), |back| {
             // The next answer tells of a lost connection.
-            let export = match writes {
-                true => NbdBackend::connect(uri, None, back, |_| {})?,
-                false => NbdBackend::connect_to_read(uri, None, back, |_| {})?,
+            let export = if writes {
+                NbdBackend::connect(uri, None, back, |_| {})?
+            } else {
+                NbdBackend::connect_to_read(uri, None, back, |_| {})?
             };
             ensure_single_sectors(&uri.to_string(), &export)?;
             Ok(Arc::new(export) as Arc<dyn Backend>)
@@ -200,18 +201,22 @@ impl RealDrive {
     pub fn with_sector(self, sector: SectorFormat) -> Result<Self, RealDriveError> {
         let bytes = self.device.abilities().sector_bytes;
         let least = sector.logical_blocks() * BLOCK_BYTES as u32;
-        match bytes <= least {
-            true => Ok(Self { kept: RecentBlocks::new(sector.physical_blocks()), sector, ..self }),
-            false => Err(RealDriveError::LargeSectors { name: self.name, bytes, given: sector }),
+        if bytes <= least {
+            Ok(Self { kept: RecentBlocks::new(sector.physical_blocks()), sector, ..self })
+        } else {
+            Err(RealDriveError::LargeSectors { name: self.name, bytes, given: sector })
         }
     }
 
     fn wait_until(&self, time: SimTime) {
-        let left = || Duration::from_nanos(time.saturating_since(self.clock.now()).ns());
-        thread::sleep(left().saturating_sub(SPIN));
+        thread::sleep(self.left(time).saturating_sub(SPIN));
         while self.clock.now() < time {
             hint::spin_loop();
         }
+    }
+
+    fn left(&self, time: SimTime) -> Duration {
+        Duration::from_nanos(time.saturating_since(self.clock.now()).ns())
     }
 
     /// Makes an answer of what has come back.

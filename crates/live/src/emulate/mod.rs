@@ -191,14 +191,15 @@ impl Emulation {
             EmulatedDrive::new(spec, name, &behaviour, bad, seed).map_err(DriveError::from)?;
         let (size, sector) = (drive.blocks().bytes(), drive.sector());
         let electronics = (spec.electronics.clone(), drive.queue_depth());
-        let volatile = match volatile_cache {
-            true => Some(Volatile::new(
+        let volatile = if volatile_cache {
+            Some(Volatile::new(
                 volatile_room(spec, &behaviour)
                     .ok_or_else(|| EmulateError::NothingVolatile { name: name.into() })?,
                 u64::from(sector.physical_blocks()) * BLOCK_BYTES,
                 seed,
-            )),
-            false => None,
+            ))
+        } else {
+            None
         };
         let store = match store {
             Some(path) => Store::open(&path, size)?,
@@ -222,21 +223,26 @@ impl Emulation {
     /// A further export of the drive, `NAME=MARK`: its clients' commands have the mark `high-priority`, or that
     /// of a duration limit, as `limit:1`. NBD has no bits for marks.
     pub fn marked(self: &Arc<Self>, given: &str) -> Result<Arc<dyn Service>, EmulateError> {
-        let fault = |why: &str| EmulateError::Marked { given: given.into(), why: why.into() };
         let (name, mark) = given
             .split_once('=')
             .filter(|(name, _)| !name.is_empty() && *name != self.export.name)
             .ok_or_else(|| {
-                fault("give NAME=high-priority or NAME=limit:1, of another name than the drive's")
+                fault(
+                    "give NAME=high-priority or NAME=limit:1, of another name than the drive's",
+                    given,
+                )
             })?;
         let mark = match (mark, mark.strip_prefix("limit:").map(str::parse::<u8>)) {
             ("high-priority", _) => CommandMark::HighPriority,
             (_, Some(Ok(number))) => CommandMark::DurationLimit(number),
             _ => {
-                return Err(fault("the mark is high-priority, or limit: and a number from 1 to 7"));
+                return Err(fault(
+                    "the mark is high-priority, or limit: and a number from 1 to 7",
+                    given,
+                ));
             }
         };
-        self.looks_at(mark).map_err(|why| fault(&why))?;
+        self.looks_at(mark).map_err(|why| fault(&why, given))?;
         let emulation = Arc::clone(self);
         Ok(Arc::new(MarkedExport { emulation, name: name.into(), mark }))
     }
@@ -313,13 +319,21 @@ impl Emulation {
     ) {
         let is_flush = request.op == Op::Flush;
         if !(is_flush || request.fua) || !self.contents.needs_flushes() {
-            let done = move |finished: &Finished| done(of_drive(finished));
-            return self.device.submit(arrival, request, connection, Box::new(done));
+            return self.device.submit(
+                arrival,
+                request,
+                connection,
+                Box::new(move |finished| done(of_drive(finished))),
+            );
         }
         let both = Both::new(Box::new(done));
         let at_drive = Arc::clone(&both);
-        let at_end = move |finished: &Finished| at_drive.done(finished);
-        self.device.submit(arrival, request, connection, Box::new(at_end));
+        self.device.submit(
+            arrival,
+            request,
+            connection,
+            Box::new(move |finished| at_drive.done(finished)),
+        );
         let flushed = if is_flush { self.contents.flush() } else { Ok(()) };
         match &self.syncs {
             Some(syncs) if flushed.is_ok() => syncs.submit(both),
@@ -366,6 +380,10 @@ impl Emulation {
     pub fn device(&self) -> &Device {
         &self.device
     }
+}
+
+fn fault(why: &str, given: &str) -> EmulateError {
+    EmulateError::Marked { given: given.into(), why: why.into() }
 }
 
 fn export(spec: &DriveSpec, size: Bytes, sector: SectorFormat) -> Export {

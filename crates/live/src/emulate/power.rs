@@ -50,14 +50,13 @@ impl PowerSwitch {
     ) -> io::Result<Served> {
         let cutter = server.cutter();
         thread::scope(|threads| {
-            let cuts = move || {
+            thread::Builder::new().name("power".into()).spawn_scoped(threads, move || {
                 while self.is_told() {
                     let off = || drives.iter().for_each(|drive| drive.power_off());
                     let on = || drives.iter().map(|drive| drive.power_on()).collect();
                     on_cut(cutter.cut_all(off, on));
                 }
-            };
-            thread::Builder::new().name("power".into()).spawn_scoped(threads, cuts)?;
+            })?;
             let served = server.run(stop);
             self.has_ended.store(true, Ordering::SeqCst);
             self.cut();

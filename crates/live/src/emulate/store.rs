@@ -128,7 +128,6 @@ impl Store {
     /// and so does one that has replaced it.
     pub fn discard(&self) {
         let (Some(path), [file]) = (&self.made_at, &self.files[..]) else { return };
-        let identity = |data: fs::Metadata| (data.dev(), data.ino());
         let own = file.metadata().map(identity);
         let there = fs::symlink_metadata(path).map(identity);
         if own.is_ok_and(|own| there.is_ok_and(|there| own == there)) {
@@ -199,9 +198,10 @@ impl Store {
     pub fn zero(&self, offset: u64, length: u64, keep: bool) -> io::Result<()> {
         self.each(offset, length, |file, offset, length| {
             self.check_length(file, offset + length)?;
-            match zero_range::zero(file, offset, length, keep)? {
-                true => Ok(()),
-                false => write_zeroes(file, offset, length),
+            if zero_range::zero(file, offset, length, keep)? {
+                Ok(())
+            } else {
+                write_zeroes(file, offset, length)
             }
         })
     }
@@ -232,6 +232,10 @@ impl Store {
         }
         Ok(())
     }
+}
+
+fn identity(data: fs::Metadata) -> (u64, u64) {
+    (data.dev(), data.ino())
 }
 
 /// Waits until a new file and its name survive a crash of the machine.

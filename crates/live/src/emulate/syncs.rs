@@ -168,10 +168,8 @@ mod tests {
         // A drive that drops its part drops the answer, so that no request waits for it.
         for drive_is_first in [true, false] {
             let (at_drive, in_file, told) = both();
-            let (first, second) = match drive_is_first {
-                true => (Some(at_drive), None),
-                false => (None, Some(at_drive)),
-            };
+            let (first, second) =
+                if drive_is_first { (Some(at_drive), None) } else { (None, Some(at_drive)) };
             drop(first);
             assert_eq!(in_file.stored(Ok(())), None);
             drop(second);

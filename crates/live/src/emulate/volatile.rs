@@ -299,9 +299,10 @@ mod tests {
             let count = 1 + requests.below((SECTORS - first).min(8));
             let (offset, length) = (first * self.sector, count * self.sector);
             let is_zero = requests.below(6) == 0;
-            let what = match is_zero {
-                true => Written::Zeroes { keep: requests.below(2) == 0 },
-                false => Written::Data(version.to_le_bytes().repeat(length as usize / 8)),
+            let what = if is_zero {
+                Written::Zeroes { keep: requests.below(2) == 0 }
+            } else {
+                Written::Data(version.to_le_bytes().repeat(length as usize / 8))
             };
             self.cache.write(&self.store, offset, length, what).unwrap();
             let fua = requests.below(8) == 0;

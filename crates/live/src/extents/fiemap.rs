@@ -168,9 +168,12 @@ impl FileExtents {
         let offset = partition_start(device).map_err(no_places)?;
         let (mut ranges, mut left_out, mut start) = (Vec::new(), None, 0);
         loop {
-            let extents = extents_from(&file, start).map_err(|error| match is_unknown(&error) {
-                true => no_places("its file system does not say where files lie"),
-                false => system(error),
+            let extents = extents_from(&file, start).map_err(|error| {
+                if is_unknown(&error) {
+                    no_places("its file system does not say where files lie")
+                } else {
+                    system(error)
+                }
             })?;
             for extent in &extents {
                 match place(extent) {

@@ -76,9 +76,10 @@ fn pair(line: &str, is_first: bool) -> Result<Option<ByteRange>, String> {
     if values.is_empty() || (is_first && values.replace(' ', "") == "offset_bytes,length_bytes") {
         return Ok(None);
     }
-    let words: Vec<&str> = match values.contains(',') {
-        true => values.split(',').map(str::trim).collect(),
-        false => values.split_whitespace().collect(),
+    let words: Vec<&str> = if values.contains(',') {
+        values.split(',').map(str::trim).collect()
+    } else {
+        values.split_whitespace().collect()
     };
     let [start, length] = words[..] else {
         return Err("START LENGTH is expected, each in bytes or as a size, as 64KiB".into());
@@ -129,13 +130,12 @@ impl Filefrag {
         }
         let fields: Vec<&str> = line.split(':').map(str::trim).collect();
         let [_, _, physical, length, .., flags] = fields[..] else { return Err(expected.into()) };
-        let has = |flag: &str| flags.split(',').any(|word| word.starts_with(flag));
-        if let Some(flag) = NOT_AS_THEY_ARE.into_iter().find(|flag| has(flag)) {
+        if let Some(flag) = NOT_AS_THEY_ARE.into_iter().find(|flag| has(flag, flags)) {
             return Err(format!(
                 "{flag}: these data do not lie in blocks as they are: `sync` the file, or leave it out"
             ));
         }
-        if has("unwritten") {
+        if has("unwritten", flags) {
             return Ok(None);
         }
         let first = physical.split("..").next().and_then(|word| word.trim().parse::<u64>().ok());
@@ -145,6 +145,10 @@ impl Filefrag {
         let range = offset.zip(length).map(|(offset, length)| ByteRange::new(offset, length));
         range.map(Some).ok_or_else(|| expected.into())
     }
+}
+
+fn has(flag: &str, flags: &str) -> bool {
+    flags.split(',').any(|word| word.starts_with(flag))
 }
 
 #[cfg(test)]

@@ -69,12 +69,7 @@ pub(super) fn find<E: From<FileSystemError>>(
         return Err(damaged("the bitmap is shorter than the volume").into());
     }
     free.end();
-    let bytes = |range: ByteRange| {
-        let [from, length] =
-            [range.offset_bytes, range.length_bytes].map(|n| n * layout.cluster_bytes);
-        ByteRange::new(from, length)
-    };
-    let free = Extents::new(free.ranges.into_iter().map(bytes).collect());
+    let free = Extents::new(free.ranges.into_iter().map(|range| bytes(range, &layout)).collect());
     // Behind the clusters there is a copy of the boot sector.
     let all = ByteRange::new(0, layout.size_bytes);
     Ok(Allocated {
@@ -83,6 +78,11 @@ pub(super) fn find<E: From<FileSystemError>>(
         is_clean,
         metadata: Extents::new(metadata),
     })
+}
+
+fn bytes(range: ByteRange, layout: &Layout) -> ByteRange {
+    let [from, length] = [range.offset_bytes, range.length_bytes].map(|n| n * layout.cluster_bytes);
+    ByteRange::new(from, length)
 }
 
 /// Sizes and places of a volume.
@@ -98,16 +98,10 @@ struct Layout {
 
 impl Layout {
     fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
-        let number = |at: usize, bytes: usize| little_endian(head, at, bytes);
-        let (sector, sectors) = (number(0x0b, 2), number(0x28, 8));
-        // Large numbers stand for powers of two: less than zero as a byte with a sign.
-        let power = |byte: u64| 1u64.checked_shl((256 - byte) as u32).filter(|&power| power > 0);
-        let per_cluster = match number(0x0d, 1) {
+        let (sector, sectors) = (number(0x0b, 2, head), number(0x28, 8, head));
+        let per_cluster = match number(0x0d, 1, head) {
             byte if byte > 0x80 => power(byte),
             byte => Some(byte),
-        };
-        let is_possible = |bytes: u64, least: u64, most: u64| {
-            bytes.is_power_of_two() && (least..=most).contains(&bytes)
         };
         let cluster_bytes = per_cluster.and_then(|sectors| sectors.checked_mul(sector));
         let Some(cluster_bytes) = cluster_bytes
@@ -115,7 +109,7 @@ impl Layout {
         else {
             return Err(damaged("sectors or clusters of impossible size"));
         };
-        let record_bytes = match number(0x40, 1) {
+        let record_bytes = match number(0x40, 1, head) {
             byte if byte >= 0x80 => power(byte),
             byte => Some(byte * cluster_bytes),
         };
@@ -128,7 +122,7 @@ impl Layout {
             )));
         };
         let clusters = bytes / cluster_bytes;
-        let table = number(0x30, 8);
+        let table = number(0x30, 8, head);
         let records = (BITMAP + 1) * record_bytes;
         let end = table.saturating_mul(cluster_bytes).saturating_add(records);
         if end > bytes {
@@ -150,17 +144,16 @@ impl Layout {
 
     /// A record as it was before the ends of its blocks were marked.
     fn record(&self, number: u64, mut record: Vec<u8>) -> Result<Vec<u8>, FileSystemError> {
-        let fault = || damaged(format!("record {number} of the file table is none"));
         let marks = little_endian(&record, 4, 2) as usize;
         let count = little_endian(&record, 6, 2) as usize;
         let blocks = record.len() / FIXED_UP;
         if !record.starts_with(b"FILE") || count != blocks + 1 || marks + 2 * count > record.len() {
-            return Err(fault());
+            return Err(fault(number));
         }
         for block in 0..blocks {
             let end = (block + 1) * FIXED_UP - 2;
             if record[end..end + 2] != record[marks..marks + 2] {
-                return Err(fault());
+                return Err(fault(number));
             }
             let own = marks + 2 * (block + 1);
             (record[end], record[end + 1]) = (record[own], record[own + 1]);
@@ -213,6 +206,23 @@ impl Layout {
             runs = &rest[length + step..];
         }
     }
+}
+
+fn number(at: usize, bytes: usize, head: &[u8]) -> u64 {
+    little_endian(head, at, bytes)
+}
+
+/// Large numbers stand for powers of two: less than zero as a byte with a sign.
+fn power(byte: u64) -> Option<u64> {
+    1u64.checked_shl((256 - byte) as u32).filter(|&power| power > 0)
+}
+
+fn is_possible(bytes: u64, least: u64, most: u64) -> bool {
+    bytes.is_power_of_two() && (least..=most).contains(&bytes)
+}
+
+fn fault(number: u64) -> FileSystemError {
+    damaged(format!("record {number} of the file table is none"))
 }
 
 /// The first attribute of a kind in a record.

@@ -18,11 +18,16 @@ pub(super) struct Image {
 impl Image {
     /// An image with the lines `FIRST-LAST` of its free blocks.
     pub fn new(compressed: &[u8], free: &str) -> Self {
-        let row = |row: &str| {
-            let (first, last) = row.split_once('-').unwrap();
-            (first.parse().unwrap(), last.parse().unwrap())
-        };
-        Self { bytes: zstd::decode_all(compressed).unwrap(), free: free.lines().map(row).collect() }
+        Self {
+            bytes: zstd::decode_all(compressed).unwrap(),
+            free: free
+                .lines()
+                .map(|row| {
+                    let (first, last) = row.split_once('-').unwrap();
+                    (first.parse().unwrap(), last.parse().unwrap())
+                })
+                .collect(),
+        }
     }
 
     pub fn allocated(&self) -> Result<Allocated, FileSystemError> {

@@ -119,10 +119,9 @@ struct TreeBlock {
 
 impl Layout {
     fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
-        let number = |at: usize, bytes: usize| big_endian(head, at, bytes);
-        let (block_bytes, blocks) = (number(4, 4), number(8, 8));
-        let (group_blocks, groups) = (number(84, 4), number(88, 4));
-        let (version, sector_bytes) = (number(100, 2) & 0xf, number(102, 2));
+        let (block_bytes, blocks) = (number(4, 4, head), number(8, 8, head));
+        let (group_blocks, groups) = (number(84, 4, head), number(88, 4, head));
+        let (version, sector_bytes) = (number(100, 2, head) & 0xf, number(102, 2, head));
         let is_possible = block_bytes.is_power_of_two()
             && (512..=65_536).contains(&block_bytes)
             && sector_bytes.is_power_of_two()
@@ -141,7 +140,7 @@ impl Layout {
                 "it has {blocks} blocks of {block_bytes}, more than the {size_bytes} bytes from there to the drive's end"
             )));
         }
-        let features = if version == 5 { number(216, 4) } else { 0 };
+        let features = if version == 5 { number(216, 4, head) } else { 0 };
         if features & INCOMPAT_NEEDS_REPAIR != 0 {
             return Err(damaged("it says itself that it needs a repair"));
         }
@@ -149,10 +148,12 @@ impl Layout {
             let what = format!("features 0x{:x} that are unknown", features & !INCOMPAT_KNOWN);
             return Err(FileSystemError::Unsupported { what });
         }
-        let (log_start, log_blocks, log_bits) = (number(48, 8), number(96, 4), number(124, 1));
-        let (group, within) = match log_bits < 32 {
-            true => (log_start >> log_bits, log_start & ((1 << log_bits) - 1)),
-            false => return Err(damaged("groups of impossible size")),
+        let (log_start, log_blocks, log_bits) =
+            (number(48, 8, head), number(96, 4, head), number(124, 1, head));
+        let (group, within) = if log_bits < 32 {
+            (log_start >> log_bits, log_start & ((1 << log_bits) - 1))
+        } else {
+            return Err(damaged("groups of impossible size"));
         };
         let first = group.saturating_mul(group_blocks).saturating_add(within);
         let is_inside = first.saturating_add(log_blocks) <= blocks && log_blocks > 0;
@@ -169,16 +170,22 @@ impl Layout {
     }
 
     fn group(&self, number: u64, header: &[u8]) -> Result<Group, FileSystemError> {
-        let field = |at: usize| big_endian(header, at, 4);
         let blocks = self.group_blocks.min(self.blocks - number * self.group_blocks);
-        let group = Group { number, root: field(16), levels: field(28), free: field(52), blocks };
+        let group = Group {
+            number,
+            root: field(16, header),
+            levels: field(28, header),
+            free: field(52, header),
+            blocks,
+        };
         let is_possible = header.starts_with(b"XAGF")
-            && field(8) == number
-            && field(12) == blocks
+            && field(8, header) == number
+            && field(12, header) == blocks
             && (1..=LEVELS_MAX).contains(&group.levels);
-        match is_possible {
-            true => Ok(group),
-            false => Err(damaged(format!("the header of group {number} is none"))),
+        if is_possible {
+            Ok(group)
+        } else {
+            Err(damaged(format!("the header of group {number} is none")))
         }
     }
 
@@ -200,12 +207,11 @@ impl Layout {
         free: &mut Vec<ByteRange>,
     ) -> Result<(), E> {
         let mut counted = vec![0; groups.len()];
-        let root = |(group, of): (usize, &Group)| TreeBlock {
-            group,
-            block: of.root,
-            level: of.levels - 1,
-        };
-        let mut left: Vec<TreeBlock> = groups.iter().enumerate().map(root).collect();
+        let mut left: Vec<TreeBlock> = groups
+            .iter()
+            .enumerate()
+            .map(|(group, of)| TreeBlock { group, block: of.root, level: of.levels - 1 })
+            .collect();
         let mut seen = HashSet::new();
         while !left.is_empty() {
             let some = left.split_off(left.len().saturating_sub(AT_ONCE));
@@ -288,14 +294,16 @@ impl Layout {
         block: &[u8],
     ) -> Result<Vec<(u64, u64)>, FileSystemError> {
         let (count, head) = self.records(group, at, block, 8)?;
-        let extent = |record: usize| {
-            let place = head + 8 * record;
-            (big_endian(block, place, 4), big_endian(block, place + 4, 4))
-        };
-        let extents: Vec<(u64, u64)> = (0..count as usize).map(extent).collect();
-        match extents.iter().any(|(first, blocks)| first + blocks > group.blocks) {
-            true => Err(damaged(format!("group {} has free blocks behind its end", group.number))),
-            false => Ok(extents),
+        let extents: Vec<(u64, u64)> = (0..count as usize)
+            .map(|record| {
+                let place = head + 8 * record;
+                (big_endian(block, place, 4), big_endian(block, place + 4, 4))
+            })
+            .collect();
+        if extents.iter().any(|(first, blocks)| first + blocks > group.blocks) {
+            Err(damaged(format!("group {} has free blocks behind its end", group.number)))
+        } else {
+            Ok(extents)
         }
     }
 
@@ -310,10 +318,6 @@ impl Layout {
             let length = (blocks.end - blocks.start) * LOG_BLOCK;
             let range = ByteRange::new(log.offset_bytes + blocks.start * LOG_BLOCK, length);
             Ok(take(&reader(vec![range])?, range)?)
-        };
-        let cycle = |block: &[u8]| match big_endian(block, 0, 4) {
-            LOG_RECORD => big_endian(block, 4, 4),
-            cycle => cycle,
         };
         let newest = cycle(&bytes(0..1)?);
         // Blocks of the newest turn through the log come first, those of the turn before behind them.
@@ -332,8 +336,25 @@ impl Layout {
         let first = old.saturating_sub(LOG_RECORD_MAX);
         let last = bytes(first..old)?;
         let all: Vec<&[u8]> = last.chunks_exact(LOG_BLOCK as usize).collect();
-        let is_header = |block: &&[u8]| big_endian(block, 0, 4) == LOG_RECORD;
-        Ok(all.iter().rposition(is_header).is_some_and(|at| is_unmount(&all[at..])))
+        Ok(all
+            .iter()
+            .rposition(|block| big_endian(block, 0, 4) == LOG_RECORD)
+            .is_some_and(|at| is_unmount(&all[at..])))
+    }
+}
+
+fn number(at: usize, bytes: usize, head: &[u8]) -> u64 {
+    big_endian(head, at, bytes)
+}
+
+fn field(at: usize, header: &[u8]) -> u64 {
+    big_endian(header, at, 4)
+}
+
+fn cycle(block: &[u8]) -> u64 {
+    match big_endian(block, 0, 4) {
+        LOG_RECORD => big_endian(block, 4, 4),
+        cycle => cycle,
     }
 }
 

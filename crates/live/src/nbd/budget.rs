@@ -59,10 +59,11 @@ impl Pool {
 
     /// Takes bytes for a peer, if its share has that many.
     fn take(&mut self, MemoryHolder { peer, owner }: MemoryHolder, bytes: u64) -> bool {
-        let fits = |has: u64, share: u64| has == 0 || has + bytes <= share;
         let has = held(&self.of_peers, &peer);
         let of_owner = owner.map_or(0, |owner| held(&self.of_owners, &owner));
-        let may = bytes <= self.free && fits(has, self.share) && fits(of_owner, self.owner_share);
+        let may = bytes <= self.free
+            && fits(has, self.share, bytes)
+            && fits(of_owner, self.owner_share, bytes);
         if may {
             self.free -= bytes;
             self.of_peers.insert(peer, has + bytes);
@@ -80,6 +81,10 @@ impl Pool {
             give_back(&mut self.of_owners, owner, bytes);
         }
     }
+}
+
+fn fits(has: u64, share: u64, bytes: u64) -> bool {
+    has == 0 || has + bytes <= share
 }
 
 impl Budget {

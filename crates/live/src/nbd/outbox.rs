@@ -210,15 +210,14 @@ impl Outbox {
     /// meanwhile. For the reader.
     pub fn reserve(&self, weight: u64) -> bool {
         let state = self.lock();
-        let wanted = |state: &State| (state.weight + weight).saturating_sub(OWN_BYTES);
         // Within the connection's own bytes a request needs no part of the common budget.
-        if wanted(&state) <= state.pooled {
+        if wanted(&state, weight) <= state.pooled {
             self.lock_payload(state, weight, 0);
             return true;
         }
         // What is queued holds some of it.
         let state = self.flush_locked(state);
-        let more = wanted(&state).saturating_sub(state.pooled);
+        let more = wanted(&state, weight).saturating_sub(state.pooled);
         drop(state);
         // Without the lock: other threads must be able to send answers, which frees memory.
         let is_taken = self.budget.take(self.holder, more, || self.has_left());
@@ -452,6 +451,10 @@ impl Outbox {
         state.spare_bytes -= spare.capacity();
         spare
     }
+}
+
+fn wanted(state: &State, weight: u64) -> u64 {
+    (state.weight + weight).saturating_sub(OWN_BYTES)
 }
 
 impl State {

@@ -145,8 +145,7 @@ impl Places {
 
     /// A new connection of a peer, which has the number of the first of those that are open.
     fn caller(&self, number: u64, peer: Option<Peer>) -> Caller {
-        let of_peer = |open: &&Open| peer.is_some() && open.peer == peer;
-        let first = self.0.values().find(of_peer);
+        let first = self.0.values().find(|open| peer.is_some() && open.peer == peer);
         Caller { peer: first.map_or(number, |open| open.caller.peer), connection: number }
     }
 }

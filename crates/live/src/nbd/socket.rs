@@ -20,12 +20,14 @@ pub(super) enum Socket {
 /// Number of these parts that go into one call together.
 fn first_parts(parts: &[IoSlice<'_>]) -> usize {
     let mut room = CALL_BYTES_MAX;
-    let fits = |part: &&IoSlice<'_>| {
-        let left = room.checked_sub(part.len());
-        room = left.unwrap_or(0);
-        left.is_some()
-    };
-    parts.iter().take_while(fits).count()
+    parts
+        .iter()
+        .take_while(|part| {
+            let left = room.checked_sub(part.len());
+            room = left.unwrap_or(0);
+            left.is_some()
+        })
+        .count()
 }
 
 impl Socket {

@@ -47,11 +47,10 @@ type Tag = (u64, SimTime);
 /// ends when all are answered.
 pub fn play(source: &mut impl Source, uri: &Uri, length: SimDuration) -> Result<Played, PlayError> {
     let (tell, answers) = mpsc::channel();
-    let answered = move |answer: Answer<Tag>| {
+    let client = Client::connect(uri, ClientLimits::default(), move |answer| {
         // The caller may have stopped waiting.
         let _ = tell.send(answer);
-    };
-    let client = Client::connect(uri, ClientLimits::default(), answered)?;
+    })?;
     let clock = Clock::start();
     let mut played =
         Played { requests: 0, responses: Distribution::default(), elapsed: SimDuration::ZERO };

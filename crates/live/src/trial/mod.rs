@@ -143,12 +143,14 @@ fn play_in_front(
     folder: &TempDir,
 ) -> Result<Played, TrialError> {
     let mut clients = experiment.clients(u64::MAX)?.ok_or(TrialError::Experiment)?;
-    let in_folder = |name: &str| -> PathBuf { folder.path().join(name) };
     let service: Arc<dyn Service> = Arc::clone(serving) as Arc<dyn Service>;
-    let front = Address::Unix(in_folder("front"));
+    let front = Address::Unix(in_folder("front", folder));
     let server = Server::bind(&front, Access::default(), vec![service], Limits::default(), |_| {})?;
-    let control =
-        ControlServer::start(Arc::clone(serving), &in_folder("control"), ControlLimits::default())?;
+    let control = ControlServer::start(
+        Arc::clone(serving),
+        &in_folder("control", folder),
+        ControlLimits::default(),
+    )?;
     beside(server, || {
         if let Some(free) = experiment.config.freeblock.as_ref().and_then(|free| free.tasks.first())
         {
@@ -161,6 +163,10 @@ fn play_in_front(
         }
         Ok(play(&mut clients, &front.uri("", false), length)?)
     })
+}
+
+fn in_folder(name: &str, folder: &TempDir) -> PathBuf {
+    folder.path().join(name)
 }
 
 /// Runs `work` while the server runs.

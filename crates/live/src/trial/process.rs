@@ -88,9 +88,10 @@ impl DriveProcess {
             is_over = Instant::now() < until;
             thread::sleep(LOOK_EVERY);
         }
-        match is_over {
-            true => Ok(text),
-            false => Err(overdue("its end after SIGTERM", self.timeouts.end, &text)),
+        if is_over {
+            Ok(text)
+        } else {
+            Err(overdue("its end after SIGTERM", self.timeouts.end, &text))
         }
     }
 }

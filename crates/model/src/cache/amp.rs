@@ -87,9 +87,7 @@ impl Amp {
 
     /// A read arrives. Its stream becomes the last one.
     pub fn read(&mut self, blocks: &Range<u64>) {
-        // A read that repeats the end of the last one continues the stream, too.
-        let continues = |stream: &Stream| (blocks.start..blocks.end).contains(&stream.next);
-        if let Some(at) = self.streams.iter().rposition(continues) {
+        if let Some(at) = self.streams.iter().rposition(|stream| continues(stream, blocks)) {
             let mut stream = self.streams.remove(at);
             stream.next = blocks.end;
             stream.is_sequential = true;
@@ -156,16 +154,20 @@ impl Amp {
 
     /// Blocks have left memory unread.
     pub fn wasted(&mut self, blocks: &Range<u64>) {
-        let is_ahead = |stream: &&mut Stream| {
+        let count = blocks.end - blocks.start;
+        for stream in self.streams.iter_mut().filter(|stream| {
             let end = stream.sets.back().copied().unwrap_or(stream.next);
             stream.next < blocks.end && blocks.start < end
-        };
-        let count = blocks.end - blocks.start;
-        for stream in self.streams.iter_mut().filter(is_ahead) {
+        }) {
             stream.degree = stream.degree.saturating_sub(count).max(SMALLEST);
             stream.distance = stream.distance.saturating_sub(count).min(stream.distance_max());
         }
     }
+}
+
+/// A read that repeats the end of the last one continues the stream, too.
+fn continues(stream: &Stream, blocks: &Range<u64>) -> bool {
+    (blocks.start..blocks.end).contains(&stream.next)
 }
 
 #[cfg(test)]

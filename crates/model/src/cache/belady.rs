@@ -29,11 +29,10 @@ impl KnownFuture {
     /// The future of these uses, in O(n log n).
     pub fn new(keys: &[u64]) -> Self {
         let uses = keys.len() as u64;
-        let key = |at: u64| keys[at as usize];
         let mut order: Vec<u64> = (0..uses).collect();
-        order.sort_unstable_by_key(|&at| (key(at), at));
+        order.sort_unstable_by_key(|&at| (key(at, keys), at));
         let mut next: Vec<u64> = (uses..2 * uses).collect();
-        for pair in order.windows(2).filter(|pair| key(pair[0]) == key(pair[1])) {
+        for pair in order.windows(2).filter(|pair| key(pair[0], keys) == key(pair[1], keys)) {
             next[pair[0] as usize] = pair[1];
         }
         Self { next }
@@ -89,4 +88,8 @@ impl KnownFuture {
         self.run(capacity.into(), |_| 1, |_, is_hit| misses += u64::from(!is_hit));
         misses
     }
+}
+
+fn key(at: u64, keys: &[u64]) -> u64 {
+    keys[at as usize]
 }

@@ -7,7 +7,8 @@ use super::index::KeyIndex;
 /// Keys in slots: those of resident data, and ghosts.
 ///
 /// A slot keeps its number as long as its key is known, so data of the key can lie beside it. Memory
-/// follows the number of keys that are known at once.
+/// follows the number of keys that are known at once: 8 bytes each, where an entry of the crate `slab`
+/// takes 16 and says in each look-up whether it is in use.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     index: KeyIndex,

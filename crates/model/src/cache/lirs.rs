@@ -104,9 +104,10 @@ impl Lirs {
     fn evict(&mut self) -> Option<u32> {
         // LIR keys never fill the cache, so a full cache has a resident HIR key.
         let victim = self.queues.oldest(HIR)?;
-        match self.is_stacked[victim as usize] {
-            true => self.queues.move_to(victim, GHOST),
-            false => self.queues.remove(victim),
+        if self.is_stacked[victim as usize] {
+            self.queues.move_to(victim, GHOST)
+        } else {
+            self.queues.remove(victim)
         }
         Some(victim)
     }

@@ -140,7 +140,6 @@ impl Prefetcher {
         if let Some(amp) = &mut self.amp {
             return FetchPlan { ahead_to: amp.missed(missing.end), fetch: missing };
         }
-        let behind = |amount: u64| (missing.end + amount).min(self.capacity);
         match self.spec {
             PrefetchSpec::Off | PrefetchSpec::Amp(_) => {
                 FetchPlan { ahead_to: missing.end, fetch: missing }
@@ -151,7 +150,7 @@ impl Prefetcher {
                 FetchPlan { fetch: start..end, ahead_to: end }
             }
             PrefetchSpec::ReadAhead { amount } => {
-                FetchPlan { ahead_to: behind(amount.get()), fetch: missing }
+                FetchPlan { ahead_to: self.behind(amount.get(), &missing), fetch: missing }
             }
             PrefetchSpec::Conditional(spec) => {
                 let ahead = self.forward.run((blocks.end - 1) / spec.segment.get());
@@ -159,11 +158,15 @@ impl Prefetcher {
                 let back = self.backward.run(blocks.start / spec.segment.get());
                 let back = if spec.backward && back > 1 { spec.amount(back) } else { 0 };
                 FetchPlan {
-                    ahead_to: behind(spec.amount(ahead)),
+                    ahead_to: self.behind(spec.amount(ahead), &missing),
                     fetch: missing.start.saturating_sub(back)..missing.end,
                 }
             }
         }
+    }
+
+    fn behind(&self, amount: u64, missing: &Range<u64>) -> u64 {
+        (missing.end + amount).min(self.capacity)
     }
 }
 

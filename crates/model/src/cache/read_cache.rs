@@ -255,9 +255,10 @@ impl<A: BlockAddress> ReadCache<A> {
     fn write(&mut self, range: BlockRange<A>) {
         let mut missing = 0;
         for piece in pieces(range, self.size) {
-            let slot = match self.spec.write_allocate {
-                true => self.residents.use_resident(piece.key),
-                false => self.residents.resident(piece.key),
+            let slot = if self.spec.write_allocate {
+                self.residents.use_resident(piece.key)
+            } else {
+                self.residents.resident(piece.key)
             };
             match slot {
                 Some(slot) => {

@@ -12,16 +12,17 @@
 
 use std::ops::Range;
 
+use slab::Slab;
+
 use super::disk_request::DiskRequest;
 use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::range_index::RangeIndex;
-use crate::slab::Slab;
 
 /// A client's read that waits for a part of a disk request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reader {
     /// Slot among the waiting reads.
-    pub waiting: u32,
+    pub waiting: usize,
     /// Blocks that it waits for; some may be others'.
     pub blocks: Range<u64>,
 }
@@ -73,15 +74,22 @@ impl Reading {
     }
 
     /// Registers a read that needs `wanted`; returns for how many accesses it waits.
-    fn join(&mut self, wanted: &Range<u64>, waiting: u32) -> u32 {
+    fn join(&mut self, wanted: &Range<u64>, waiting: usize) -> u32 {
         let end = self.blocks.end;
-        let overlaps = |part: &Range<u64>| part.start.max(wanted.start) < part.end.min(wanted.end);
-        let (now, later) = (overlaps(&self.blocks), overlaps(&(end..self.ahead_to)));
-        let reader = || Reader { waiting, blocks: wanted.clone() };
-        self.readers.extend(now.then(reader));
-        self.ahead_readers.extend(later.then(reader));
+        let (now, later) =
+            (overlaps(&self.blocks, wanted), overlaps(&(end..self.ahead_to), wanted));
+        self.readers.extend(now.then(|| reader(waiting, wanted)));
+        self.ahead_readers.extend(later.then(|| reader(waiting, wanted)));
         u32::from(now) + u32::from(later)
     }
+}
+
+fn overlaps(part: &Range<u64>, wanted: &Range<u64>) -> bool {
+    part.start.max(wanted.start) < part.end.min(wanted.end)
+}
+
+fn reader(waiting: usize, wanted: &Range<u64>) -> Reader {
+    Reader { waiting, blocks: wanted.clone() }
 }
 
 /// A client's read, and how many accesses it still waits for.
@@ -129,17 +137,17 @@ impl Readings {
     }
 
     /// A client's read that has not begun to wait. Returns its slot.
-    pub fn wait(&mut self, tag: u64) -> u32 {
+    pub fn wait(&mut self, tag: u64) -> usize {
         self.waiting.insert(WaitingRead { tag, accesses: 0 })
     }
 
     /// Makes a waiting read wait for one more access.
-    pub fn wait_for_one_more(&mut self, waiting: u32) {
+    pub fn wait_for_one_more(&mut self, waiting: usize) {
         self.waiting[waiting].accesses += 1;
     }
 
     /// Makes a waiting read wait for every access under way that brings some of the blocks.
-    pub fn join(&mut self, missing: &Range<u64>, waiting: u32) -> Joined {
+    pub fn join(&mut self, missing: &Range<u64>, waiting: usize) -> Joined {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         self.index.overlapping(missing, |brings, slot| found.push((brings, slot)));
@@ -163,7 +171,7 @@ impl Readings {
     }
 
     /// An access has ended for one of its readers. Returns the tag when the read waits for no other.
-    pub fn part_is_here(&mut self, waiting: u32) -> Option<u64> {
+    pub fn part_is_here(&mut self, waiting: usize) -> Option<u64> {
         let read = &mut self.waiting[waiting];
         read.accesses -= 1;
         (read.accesses == 0).then(|| self.waiting.remove(waiting).tag)

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
+use slab::Slab;
 
 use super::disk_request::{CacheRequest, DiskRequest, Purpose};
 use super::key_policy::KeyPolicy;
@@ -28,7 +29,6 @@ use super::range_index::RangeIndex;
 use super::read_cache::{BlockRange, ReadCache, ReadCacheSpec};
 use super::readings::{Joined, Reader, Reading, Readings};
 use super::write_buffer::{FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};
-use crate::slab::Slab;
 
 /// Prefetching that costs no request any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -318,7 +318,7 @@ impl StorageCache {
         std::mem::swap(missing, absent);
     }
 
-    fn fetch(&mut self, read: &CacheRequest, missing: Range<u64>, waiting: u32) {
+    fn fetch(&mut self, read: &CacheRequest, missing: Range<u64>, waiting: usize) {
         let mut plan = self.prefetcher.plan(&read.range(), missing.clone());
         if self.spec.read_ahead_in_fetch {
             plan.fetch.end = plan.ahead_to;
@@ -343,7 +343,7 @@ impl StorageCache {
     }
 
     fn request(&mut self, purpose: Purpose, blocks: &Range<u64>) -> DiskRequest {
-        let (number, slot) = (self.requests_made, self.slots.insert(()));
+        let (number, slot) = (self.requests_made, self.slots.insert(()) as u32);
         self.requests_made += 1;
         DiskRequest::new(number, slot, purpose, blocks)
     }
@@ -432,7 +432,7 @@ impl StorageCache {
         passed: &[(PrefetchKind, Range<u64>)],
         now: SimTime,
     ) {
-        self.slots.remove(DiskRequest::slot(request.id));
+        self.slots.remove(DiskRequest::slot(request.id) as usize);
         match request.purpose {
             Purpose::Fetch | Purpose::ReadAhead | Purpose::Opportunistic => {
                 self.read_ended(request)

@@ -95,8 +95,11 @@ impl ValidBits {
             left |= *word;
         });
         let at = slot as usize * self.words_per_slot;
-        let is_left = || self.words[at..at + self.words_per_slot].iter().any(|&word| word != 0);
-        Unset { count, is_empty: left == 0 && (self.words_per_slot == 1 || !is_left()) }
+        Unset { count, is_empty: left == 0 && (self.words_per_slot == 1 || !self.is_left(at)) }
+    }
+
+    fn is_left(&self, at: usize) -> bool {
+        self.words[at..at + self.words_per_slot].iter().any(|&word| word != 0)
     }
 
     /// Makes all sectors of a slot invalid; returns how many were valid.
@@ -174,15 +177,14 @@ mod tests {
                 let start = prng.below(sectors);
                 let range = start..start + 1 + prng.below(sectors - start);
                 let set = prng.chance(0.5);
-                match set {
-                    true => bits.set(2, range.clone()),
-                    false => {
-                        let part = &mut plain[range.start as usize..range.end as usize];
-                        let count = part.iter().filter(|&&valid| valid).count() as u64;
-                        part.fill(false);
-                        let is_empty = !plain.contains(&true);
-                        assert_eq!(bits.unset(2, range.clone()), Unset { count, is_empty });
-                    }
+                if set {
+                    bits.set(2, range.clone())
+                } else {
+                    let part = &mut plain[range.start as usize..range.end as usize];
+                    let count = part.iter().filter(|&&valid| valid).count() as u64;
+                    part.fill(false);
+                    let is_empty = !plain.contains(&true);
+                    assert_eq!(bits.unset(2, range.clone()), Unset { count, is_empty });
                 }
                 plain[range.start as usize..range.end as usize].fill(set);
                 let start = prng.below(sectors);

@@ -267,10 +267,8 @@ impl WriteBuffer {
     #[inline]
     fn list(&mut self, slot: u32) {
         let entries = &self.entries;
-        let written = |slot: u32| entries[slot as usize].written;
-        self.by_write.insert(&mut self.write_links, slot, written);
-        let since = |slot: u32| entries[slot as usize].since;
-        self.by_age.insert(&mut self.age_links, slot, since);
+        self.by_write.insert(&mut self.write_links, slot, |slot| entries[slot as usize].written);
+        self.by_age.insert(&mut self.age_links, slot, |slot| entries[slot as usize].since);
     }
 
     /// Takes such an entry out of the lists.
@@ -376,10 +374,8 @@ impl WriteBuffer {
     pub fn begin_in_gap(&mut self, blocks: Range<u64>) {
         let whole = self.whole_block();
         for (number, bits) in self.parts(blocks.clone()) {
-            let is_whole =
-                |entry: &Entry| bits == whole && entry.dirty == whole && entry.under_way == 0;
             assert!(
-                self.entry(number).is_some_and(is_whole),
+                self.entry(number).is_some_and(|entry| is_whole(entry, bits, whole)),
                 "buffer block {number} does not wait as a whole"
             );
             self.begin(number, bits);
@@ -535,8 +531,8 @@ impl WriteBuffer {
         entry.under_way_since = entry.since;
         self.unlist(slot);
         let entries = &self.entries;
-        let since = |slot: u32| entries[slot as usize].under_way_since;
-        self.under_way.insert(&mut self.age_links, slot, since);
+        self.under_way
+            .insert(&mut self.age_links, slot, |slot| entries[slot as usize].under_way_since);
     }
 
     /// Blocks that [`Self::next_destage`] or [`Self::supersede`] named have reached the disk.
@@ -569,10 +565,11 @@ impl WriteBuffer {
     /// [`Self::destaged`]. False, and no change, while data of the same buffer blocks are on
     /// their way: they must arrive before the newer data leave.
     pub fn supersede(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
-        let is_under_way =
-            |(number, _)| self.entry(number).is_some_and(|entry| entry.under_way != 0);
         // All parts are looked at before any begins: a refusal must leave all as it was.
-        if self.parts(blocks.clone()).any(is_under_way) {
+        if self
+            .parts(blocks.clone())
+            .any(|(number, _)| self.entry(number).is_some_and(|entry| entry.under_way != 0))
+        {
             return false;
         }
         self.count_risk(now);
@@ -676,6 +673,10 @@ impl WriteBuffer {
             missing(run);
         }
     }
+}
+
+fn is_whole(entry: &Entry, bits: u64, whole: u64) -> bool {
+    bits == whole && entry.dirty == whole && entry.under_way == 0
 }
 
 #[cfg(test)]

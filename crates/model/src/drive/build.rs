@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::mechanics::Drive;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
-use crate::spec::drive::{CurveSpec, DriveSpec, Hole, SeekSpec, ZoneSpec};
+use crate::spec::drive::{CurveSpec, DriveSpec, SeekSpec, ZoneSpec};
 use freewheel_units::{Blocks, Bytes, Op, SimDuration};
 
 const ACTUATORS_MAX: u32 = 8;
@@ -100,9 +100,12 @@ fn check_media_cache(spec: &DriveSpec, capacity: Bytes) -> Result<(), BuildDrive
 
 /// Checks the host's replacements for parts of `electronics`, which are checked before.
 fn check_measuring_host(spec: &DriveSpec) -> Result<(), BuildDriveError> {
-    let of_host = |key: &str| key.replacen("electronics", "measured_on", 1);
     let checked = spec.electronics_as_measured().check();
     checked.map_err(|(key, value, rule)| invalid(of_host(key), value, rule))
+}
+
+fn of_host(key: &str) -> String {
+    key.replacen("electronics", "measured_on", 1)
 }
 
 /// That sectors of several blocks each lie on one track, with blocks from a multiple of their size on.
@@ -145,8 +148,11 @@ fn check_sectors(spec: &DriveSpec, layout: &Layout) -> Result<(), BuildDriveErro
 fn amid_sectors(zone: &ZoneSpec, sector: u64) -> Option<(&'static str, u64)> {
     let densities = zone.surface_blocks_per_track.iter();
     let densities = densities.map(|&blocks| ("surface_blocks_per_track", blocks));
-    let edges = |hole: &Hole| [hole.first_block, hole.blocks.unwrap_or(0)];
-    let holes = zone.holes.iter().flat_map(edges).map(|blocks| ("holes", blocks));
+    let holes = zone
+        .holes
+        .iter()
+        .flat_map(|hole| [hole.first_block, hole.blocks.unwrap_or(0)])
+        .map(|blocks| ("holes", blocks));
     let numbers = densities.chain(holes).map(|(key, blocks)| (key, u64::from(blocks)));
     numbers.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector))
 }
@@ -187,7 +193,6 @@ const SOURCE_KINDS: [&str; 6] =
     ["data sheet", "paper", "measured", "extracted", "derived", "assumed"];
 
 fn check_sources(spec: &DriveSpec) -> Result<(), BuildDriveError> {
-    let has_kind = |text: &str| SOURCE_KINDS.iter().any(|kind| text.starts_with(kind));
     match spec.sources.iter().find(|(_, text)| !has_kind(text)) {
         Some((key, text)) => {
             let rule = format!("a source begins with one of: {}", SOURCE_KINDS.join(", "));
@@ -195,6 +200,10 @@ fn check_sources(spec: &DriveSpec) -> Result<(), BuildDriveError> {
         }
         None => Ok(()),
     }
+}
+
+fn has_kind(text: &str) -> bool {
+    SOURCE_KINDS.iter().any(|kind| text.starts_with(kind))
 }
 
 fn seek_curve(spec: &DriveSpec) -> Result<SeekCurve, BuildDriveError> {

@@ -21,9 +21,12 @@ pub struct Check {
 impl Check {
     /// Deviation of the model, as a share of the advertised value.
     pub fn deviation(&self) -> Option<f64> {
-        // In this order a deviation of exactly the tolerance passes.
-        let share = |promised: f64| (self.modelled as f64 - promised) / promised;
-        self.advertised.map(|promised| share(promised as f64))
+        self.advertised.map(|promised| self.share(promised as f64))
+    }
+
+    /// In this order a deviation of exactly the tolerance passes.
+    fn share(&self, promised: f64) -> f64 {
+        (self.modelled as f64 - promised) / promised
     }
 
     /// True if the model is within the tolerance, where something is advertised.
@@ -54,11 +57,13 @@ impl Drive {
 
     /// Compares the advertised mechanics with the drive.
     pub fn self_check(&self, advertised: &Advertised) -> Vec<Check> {
-        let check = |&quantity: &Quantity| {
-            let modelled = self.quantity(quantity)?;
-            Some(Check { quantity, modelled, advertised: quantity.advertised(advertised) })
-        };
-        Quantity::OF_MECHANICS.iter().filter_map(check).collect()
+        Quantity::OF_MECHANICS
+            .iter()
+            .filter_map(|&quantity| {
+                let modelled = self.quantity(quantity)?;
+                Some(Check { quantity, modelled, advertised: quantity.advertised(advertised) })
+            })
+            .collect()
     }
 
     /// None of what does not follow from the mechanics.
@@ -67,8 +72,6 @@ impl Drive {
             let distance = self.seek().distance_max().min(1);
             self.seek().time_ns(op, distance, false)
         };
-        // Zones without data have no rate.
-        let with_data = |zone: &(usize, FileZone)| zone.1.blocks > Blocks::ZERO;
         let outermost = self.layout().file_zones().find(with_data).map_or(0, |zone| zone.0);
         let innermost = self.layout().file_zones().rfind(with_data).map_or(0, |zone| zone.0);
         let rate = |zone| self.sustained_rate_bytes_per_second(zone) * u64::from(self.actuators());
@@ -83,6 +86,11 @@ impl Drive {
             Quantity::RandomReads | Quantity::RandomWrites => return None,
         })
     }
+}
+
+/// Zones without data have no rate.
+fn with_data(zone: &(usize, FileZone)) -> bool {
+    zone.1.blocks > Blocks::ZERO
 }
 
 #[cfg(test)]

@@ -61,8 +61,8 @@ impl Layout {
 
     /// `by_surface`: the zones of the outermost zone of the file, one a surface, then of the next.
     fn new(zones: Vec<Zone>, surfaces: u32, by_surface: bool) -> Self {
-        let of_file = |zone: &Zone| (zone.of_file.first_lbn + zone.of_file.blocks).get();
-        let blocks = zones.last().map_or(0, of_file);
+        let blocks =
+            zones.last().map_or(0, |zone| (zone.of_file.first_lbn + zone.of_file.blocks).get());
         let mut segments: Vec<(Segment, u32)> = zones
             .iter()
             .enumerate()
@@ -184,7 +184,6 @@ impl Layout {
 
     fn find_track_end(&self, lbn: Lbn) -> Lbn {
         let place = self.locate(lbn);
-        let track = |at: Physical| (at.cylinder, at.surface);
         let mut end = lbn;
         while end.get() < self.blocks {
             let run = self.run(end, u32::MAX);
@@ -253,13 +252,12 @@ impl Layout {
 
     /// Index of the zone that holds this track.
     pub fn zone_at(&self, cylinder: u32, surface: u32) -> Option<usize> {
-        let begins = |zone: &Zone| zone.first_cylinder <= cylinder;
         let index = if self.has_surface_zones() {
             let zones = self.of_surface.get(surface as usize)?;
-            let after = zones.partition_point(|&zone| begins(&self.zones[zone as usize]));
+            let after = zones.partition_point(|&zone| begins(&self.zones[zone as usize], cylinder));
             zones[after.checked_sub(1)?] as usize
         } else {
-            self.zones.partition_point(begins).checked_sub(1)?
+            self.zones.partition_point(|zone| begins(zone, cylinder)).checked_sub(1)?
         };
         let zone = &self.zones[index];
         // The cylinder may lie in a gap between zones, or past the last one.
@@ -277,4 +275,12 @@ impl Layout {
     pub fn track_start_in(&self, zone: usize, at: Physical) -> Angle {
         self.zones[zone].track_start(at.cylinder, at.surface)
     }
+}
+
+fn track(at: Physical) -> (u32, u32) {
+    (at.cylinder, at.surface)
+}
+
+fn begins(zone: &Zone, cylinder: u32) -> bool {
+    zone.first_cylinder <= cylinder
 }

@@ -102,22 +102,14 @@ impl Drive {
     ) -> Leg {
         let run = &target.first_run;
         let wait_ns = self.wait_ns(departure.begin + seek, run);
-        let leg = |target: Target, wait_ns: u64, rest: RemainingAccess| Leg {
-            target,
-            seek,
-            wait: SimDuration::from_ns(wait_ns),
-            between: SimDuration::ZERO,
-            transfer: SimDuration::from_ns(u64::from(target.first_run.span_ns)),
-            rest,
-        };
         let Some(amid) = self.begin_amid(wait_ns, target.op, run) else {
-            return leg(*target, wait_ns, after);
+            return leg(*target, wait_ns, after, seek);
         };
         let Target { start, op, .. } = *target;
         let middle = start + Blocks::new(u64::from(amid.before));
         let end = self.first_run(middle, target.blocks - amid.before, op);
         let beginning = self.first_run(start, amid.before, op);
-        leg(end, amid.wait_ns, RemainingAccess { next: Some(beginning), ..after })
+        leg(end, amid.wait_ns, RemainingAccess { next: Some(beginning), ..after }, seek)
     }
 
     /// The first leg of a target of several runs, without a rest.
@@ -142,5 +134,16 @@ impl Drive {
             transfer: SimDuration::from_ns(transfer_ns),
             rest,
         }
+    }
+}
+
+fn leg(target: Target, wait_ns: u64, rest: RemainingAccess, seek: SimDuration) -> Leg {
+    Leg {
+        target,
+        seek,
+        wait: SimDuration::from_ns(wait_ns),
+        between: SimDuration::ZERO,
+        transfer: SimDuration::from_ns(u64::from(target.first_run.span_ns)),
+        rest,
     }
 }

@@ -384,19 +384,19 @@ impl Drive {
     #[cold]
     fn next_sector(&self, run: &TrackRun, passed_ns: u64) -> Option<EntrySector> {
         let zone = &self.layout.zones()[run.zone as usize];
-        let amid = |before: u32| {
-            let angle = zone.sector_angle(run.track_start, run.sector + before);
-            let edge = self.rotation.edge_ns(angle);
-            let edge_ns = self.rotation.forward_ns(u64::from(run.edge_ns), edge);
-            // Sectors before the arrival get no wait: the search below passes over them.
-            EntrySector { before, edge_ns, wait_ns: edge_ns.saturating_sub(passed_ns) }
-        };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
         let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));
         // Transfers begin at whole sectors of several blocks.
         let is_edge = |before: &u32| (run.sector + before).is_multiple_of(self.sector_blocks);
         let rest = (sectors as u32..run.blocks).filter(is_edge);
-        rest.map(amid).find(|sector| sector.edge_ns >= passed_ns)
+        rest.map(|before| {
+            let angle = zone.sector_angle(run.track_start, run.sector + before);
+            let edge = self.rotation.edge_ns(angle);
+            let edge_ns = self.rotation.forward_ns(u64::from(run.edge_ns), edge);
+            // Sectors before the arrival get no wait: the search below passes over them.
+            EntrySector { before, edge_ns, wait_ns: edge_ns.saturating_sub(passed_ns) }
+        })
+        .find(|sector| sector.edge_ns >= passed_ns)
     }
 
     fn access_many_runs(&self, arrival: SimTime, first_seek_ns: u64, target: &Target) -> Access {
@@ -490,19 +490,21 @@ impl Drive {
             return wait_ns;
         }
         let passed = self.rotation.period_ns() - wait_ns;
-        let next_of = |run: &TrackRun| {
-            let start = self.rotation.forward_ns(first_edge, run.edge_ns.into());
-            match passed.checked_sub(start) {
-                // The run begins now or later in the turn.
-                None | Some(0) => Some(start - passed),
-                Some(done) if done < u64::from(run.span_ns) => {
-                    self.next_sector(run, done).map(|sector| sector.wait_ns)
-                }
-                Some(_) => None,
-            }
-        };
         // When all of the runs have passed, the access begins with the first one, a turn later.
-        runs.iter().filter_map(next_of).min().unwrap_or(wait_ns)
+        runs.iter()
+            .filter_map(|run| {
+                let start = self.rotation.forward_ns(first_edge, run.edge_ns.into());
+                match passed.checked_sub(start) {
+                    // The run begins now or later in the turn.
+                    None | Some(0) => Some(start - passed),
+                    Some(done) if done < u64::from(run.span_ns) => {
+                        self.next_sector(run, done).map(|sector| sector.wait_ns)
+                    }
+                    Some(_) => None,
+                }
+            })
+            .min()
+            .unwrap_or(wait_ns)
     }
 
     /// Time when the head arrives within the runs and may begin with what passes first: until the last
@@ -511,14 +513,14 @@ impl Drive {
     fn out_of_order_ns(&self, phase: u64, runs: &[TrackRun]) -> Option<u64> {
         let first_edge = u64::from(runs[0].edge_ns);
         let passed = self.rotation.forward_ns(first_edge, phase);
-        let start_of = |run: &TrackRun| self.rotation.forward_ns(first_edge, run.edge_ns.into());
-        let ends_later = |run: &&TrackRun| start_of(run) + u64::from(run.span_ns) > passed;
         // From behind: the last run is the likeliest to end after the arrival.
-        runs.iter().rev().find(ends_later)?;
+        runs.iter()
+            .rev()
+            .find(|run| self.start_of(run, first_edge) + u64::from(run.span_ns) > passed)?;
         let mut last_end = None;
         // Runs that begin after the arrival pass in this turn. Only those before it end a turn later.
-        for run in runs.iter().filter(|run| start_of(run) < passed) {
-            let start = start_of(run);
+        for run in runs.iter().filter(|run| self.start_of(run, first_edge) < passed) {
+            let start = self.start_of(run, first_edge);
             // Sectors before the next whole one, or the whole run when it has passed.
             let done = passed - start;
             let end = if done >= u64::from(run.span_ns) {
@@ -532,6 +534,10 @@ impl Drive {
         }
         // To the end of the turn, and then on to the end of the last missed sector.
         last_end.map(|end| self.rotation.period_ns() - passed + end)
+    }
+
+    fn start_of(&self, run: &TrackRun, first_edge: u64) -> u64 {
+        self.rotation.forward_ns(first_edge, run.edge_ns.into())
     }
 
     /// Sustained rate of a zone of the file in bytes a second, given one that it consists of: its data

@@ -34,7 +34,6 @@ impl SeekCurve {
         write_settle: SimDuration,
     ) -> Self {
         assert_eq!(read.len(), write.len(), "one time a distance");
-        let narrow = |time: SimDuration| u32::try_from(time.ns()).expect("a seek below 4 s");
         let table = |times: &[SimDuration], settle: SimDuration| -> Vec<u32> {
             std::iter::once(0).chain(times.iter().map(|&t| narrow(t + settle))).collect()
         };
@@ -144,6 +143,10 @@ impl SeekCurve {
         }
         SimDuration::from_ns(u64::try_from(sum / weights.max(1)).expect("mean of u32"))
     }
+}
+
+fn narrow(time: SimDuration) -> u32 {
+    u32::try_from(time.ns()).expect("a seek below 4 s")
 }
 
 /// Distances up to which each has its floor.

@@ -208,7 +208,6 @@ impl Zone {
                 return Err(invalid(key, value, "the second of a pair must be an unused spare"));
             }
         }
-        let twice = |list: &[(u64, u64)]| list.windows(2).any(|pair| pair[0].0 == pair[1].0);
         if twice(&self.remaps_from) || twice(&self.remaps_to) {
             let rule = "no sector may be remapped twice or stand in twice";
             return Err(invalid(format!("{key}.remaps"), "ambiguous", rule));
@@ -306,11 +305,8 @@ impl Zone {
     /// True if a position in `start..end` is remapped, or stands in for another.
     #[inline]
     pub(super) fn has_remap_in(&self, start: u64, end: u64) -> bool {
-        let within = |list: &[(u64, u64)]| {
-            let next = list.partition_point(|(position, _)| *position < start);
-            list.get(next).is_some_and(|(position, _)| *position < end)
-        };
-        !self.remaps_from.is_empty() && (within(&self.remaps_from) || within(&self.remaps_to))
+        !self.remaps_from.is_empty()
+            && (within(&self.remaps_from, start, end) || within(&self.remaps_to, start, end))
     }
 
     /// The LBN whose data position this is, remaps left aside.
@@ -322,6 +318,15 @@ impl Zone {
         let is_data = lbn < self.segment_ends[at] && self.position_of(segment, lbn).0 == position;
         is_data.then_some(lbn)
     }
+}
+
+fn twice(list: &[(u64, u64)]) -> bool {
+    list.windows(2).any(|pair| pair[0].0 == pair[1].0)
+}
+
+fn within(list: &[(u64, u64)], start: u64, end: u64) -> bool {
+    let next = list.partition_point(|(position, _)| *position < start);
+    list.get(next).is_some_and(|(position, _)| *position < end)
 }
 
 impl FileZone {

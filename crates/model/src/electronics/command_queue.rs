@@ -61,19 +61,25 @@ impl CommandQueue {
             None => ordinary,
         };
         let looks_at_marks = queue.high_priority_first.is_some() || limits.is_some();
-        let marked = || {
-            Ok(Box::new(Marked {
-                high: queue.scheduler.build()?,
-                high_first: queue.high_priority_first,
-                ordinary_since: BTreeSet::new(),
-                due: BTreeSet::new(),
-                lead: limits.and_then(|limits| limits.lead).unwrap_or_else(|| longest_way(drive)),
-                limitless_since: BTreeSet::new(),
-                in_a_row: 0,
-                in_a_row_max: queue.depth,
-            }))
-        };
-        Ok(Self { ordinary, marked: looks_at_marks.then(marked).transpose()? })
+        Ok(Self {
+            ordinary,
+            marked: looks_at_marks
+                .then(|| {
+                    Ok(Box::new(Marked {
+                        high: queue.scheduler.build()?,
+                        high_first: queue.high_priority_first,
+                        ordinary_since: BTreeSet::new(),
+                        due: BTreeSet::new(),
+                        lead: limits
+                            .and_then(|limits| limits.lead)
+                            .unwrap_or_else(|| longest_way(drive)),
+                        limitless_since: BTreeSet::new(),
+                        in_a_row: 0,
+                        in_a_row_max: queue.depth,
+                    }))
+                })
+                .transpose()?,
+        })
     }
 
     /// A command that came to the drive at `submitted`, and must begin by `due` to keep its limit.

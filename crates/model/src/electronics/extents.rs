@@ -160,8 +160,10 @@ impl Extents {
     /// The oldest dirty extent with a block of `start..end`.
     #[inline]
     pub fn in_the_way(&self, start: Lbn, end: Lbn) -> Option<u64> {
-        let overlaps = |extent: &&Extent| extent.start < end && start < extent.end;
-        self.near(start, end).filter(overlaps).map(|extent| extent.id).min()
+        self.near(start, end)
+            .filter(|extent| extent.start < end && start < extent.end)
+            .map(|extent| extent.id)
+            .min()
     }
 
     /// Dirty extents after a write of `start..end`. It takes in those that it overlaps, and those that it
@@ -351,8 +353,7 @@ impl Extents {
 
     /// The newest of those that have waited for the age limit at `at`.
     fn newest_aged(&self, at: SimTime) -> Option<u64> {
-        let has_aged = |number: &Number| number.issued_at + self.age_limit <= at;
-        let aged = self.numbers.partition_point(has_aged);
+        let aged = self.numbers.partition_point(|number| number.issued_at + self.age_limit <= at);
         (aged > 0).then(|| self.issued + aged as u64 - self.numbers.len() as u64)
     }
 

@@ -212,10 +212,9 @@ impl MediaCache {
     pub fn oldest(&self) -> Option<Lbn> {
         self.log.front().map(|record| {
             let number = self.first_record;
-            let of_record =
-                |(from, extent): (u64, Extent)| (extent.record == number).then_some(from);
-            let found =
-                self.overlapping(record.start, record.start + record.blocks).find_map(of_record);
+            let found = self
+                .overlapping(record.start, record.start + record.blocks)
+                .find_map(|(from, extent)| (extent.record == number).then_some(from));
             Lbn::new(found.unwrap_or(record.start))
         })
     }

@@ -105,8 +105,12 @@ impl WriteBack {
         }
         let near = buffer.dirty_near(start, end);
         let id = |segment: usize| self.of(segment).id;
-        let overlaps = |&segment: &usize| buffer.segment(segment).overlaps(start, end);
-        let newest = near.clone().filter(overlaps).map(id).max().unwrap_or(0);
+        let newest = near
+            .clone()
+            .filter(|&segment| buffer.segment(segment).overlaps(start, end))
+            .map(id)
+            .max()
+            .unwrap_or(0);
         near.filter(|&segment| {
             id(segment) >= newest && buffer.can_join(segment, start, end, combine)
         })

@@ -132,14 +132,15 @@ impl Segments {
 
     /// The best segment to clean at `now` of those that are written and not `excluded`.
     pub fn best_to_clean(&self, now: SimTime, excluded: &BTreeSet<u32>) -> Option<u32> {
-        let written = |&segment: &u32| {
-            segment != self.open && !self.is_free(segment) && !excluded.contains(&segment)
-        };
-        let candidates = (0..self.live.len() as u32).filter(written).map(|segment| Candidate {
-            segment,
-            live: self.live(segment),
-            age: now - self.youngest[segment as usize],
-        });
+        let candidates = (0..self.live.len() as u32)
+            .filter(|&segment| {
+                segment != self.open && !self.is_free(segment) && !excluded.contains(&segment)
+            })
+            .map(|segment| Candidate {
+                segment,
+                live: self.live(segment),
+                age: now - self.youngest[segment as usize],
+            });
         cost_benefit::best(candidates, self.slots).map(|best| best.segment)
     }
 }

@@ -49,8 +49,7 @@ impl Asatf {
         match u64::try_from(most_ns) {
             // No credit is more than the oldest one, so 64 bits hold each.
             Ok(most_ns) if most_ns <= HANDICAP_MAX_NS => {
-                let handicap_ns = |arrival| most_ns - credit_ns(arrival) as u64;
-                queue.take_least(moment, handicap_ns, total)
+                queue.take_least(moment, |arrival| most_ns - credit_ns(arrival) as u64, total)
             }
             _ => {
                 // The oldest has no handicap, so no one with one of centuries is picked.

@@ -207,8 +207,12 @@ impl ByCylinder {
     /// Takes the request of this sequence, by looking at all of them.
     pub(super) fn take(&mut self, sequence: u64) -> Option<Waiting> {
         let found = self.chunks.iter().enumerate().find_map(|(chunk, Chunk { entries, .. })| {
-            let is_it = |entry: &Entry| self.slots[entry.slot as usize].sequence == sequence;
-            Some(Found { chunk, rank: entries.iter().position(is_it)? })
+            Some(Found {
+                chunk,
+                rank: entries
+                    .iter()
+                    .position(|entry| self.slots[entry.slot as usize].sequence == sequence)?,
+            })
         })?;
         Some(self.remove(found))
     }
@@ -287,13 +291,19 @@ struct Best {
 impl Best {
     #[inline]
     fn consider(&mut self, queue: &ByCylinder, key: u64, slot: u32, found: Found) {
-        let sequence = |slot: u32| queue.slots[slot as usize].sequence;
-        let ties_earlier =
-            || key == self.key && self.found.is_some() && sequence(slot) < sequence(self.slot);
+        let ties_earlier = || {
+            key == self.key
+                && self.found.is_some()
+                && sequence(slot, queue) < sequence(self.slot, queue)
+        };
         if key < self.key || ties_earlier() {
             *self = Self { key, slot, found: Some(found) };
         }
     }
+}
+
+fn sequence(slot: u32, queue: &ByCylinder) -> u64 {
+    queue.slots[slot as usize].sequence
 }
 
 /// Chunks from a cylinder outwards, on both sides, nearest first.

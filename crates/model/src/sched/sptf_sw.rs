@@ -1,6 +1,6 @@
 //! SPTF-SWn%: shortest seek among those whose positioning time is within n % of the shortest.
 
-use super::by_cylinder::{ByCylinder, Candidate};
+use super::by_cylinder::ByCylinder;
 use super::{Moment, Policy, Waiting};
 
 /// Between SPTF (n = 0) and SSTF (n = infinite): gives up a little positioning time for a shorter
@@ -39,8 +39,11 @@ impl Policy for SptfSw {
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
         let from_head = moment.positionings();
-        let total = |request: &Candidate<'_>, limit_ns| request.total_ns(&from_head, limit_ns);
-        let (shortest_ns, _) = self.queue.least(moment, |_| 0, total)?;
+        let (shortest_ns, _) = self.queue.least(
+            moment,
+            |_| 0,
+            |request, limit_ns| request.total_ns(&from_head, limit_ns),
+        )?;
         let window_ns = self.limit_ns(shortest_ns);
         self.queue.take_least(
             moment,

@@ -182,11 +182,6 @@ impl Quantity {
 
     /// Value that the maker promises.
     pub(crate) fn advertised(self, by: &Advertised) -> Option<u64> {
-        let time = |time: Option<SimDuration>| time.map(SimDuration::ns);
-        let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
-        let random = |rate: fn(&RandomRates) -> Option<u32>| {
-            by.random.as_ref().and_then(rate).map(u64::from)
-        };
         match self {
             Self::Capacity => bytes(by.capacity),
             Self::MeanSeekRead => time(by.average_seek_read),
@@ -195,8 +190,20 @@ impl Quantity {
             Self::TrackToTrackWrite => time(by.track_to_track_write),
             Self::OuterRate => bytes(by.outer_rate_per_second),
             Self::InnerRate => bytes(by.inner_rate_per_second),
-            Self::RandomReads => random(|rates| rates.reads_per_second),
-            Self::RandomWrites => random(|rates| rates.writes_per_second),
+            Self::RandomReads => random(|rates| rates.reads_per_second, by),
+            Self::RandomWrites => random(|rates| rates.writes_per_second, by),
         }
     }
+}
+
+fn time(time: Option<SimDuration>) -> Option<u64> {
+    time.map(SimDuration::ns)
+}
+
+fn bytes(bytes: Option<Bytes>) -> Option<u64> {
+    bytes.map(Bytes::get)
+}
+
+fn random(rate: fn(&RandomRates) -> Option<u32>, by: &Advertised) -> Option<u64> {
+    by.random.as_ref().and_then(rate).map(u64::from)
 }

@@ -385,17 +385,21 @@ impl Default for Turn {
 impl FromStr for Turn {
     type Err = ParseTurnError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseTurnError(text.into());
-        let number = |part: &str| part.trim().parse::<u64>().map_err(|_| error());
+        let number = |part: &str| part.trim().parse::<u64>().map_err(|_| error(text));
         let (numerator, denominator) = if let Some((above, below)) = text.split_once('/') {
             (number(above)?, number(below)?)
         } else {
             let decimals = text.trim().strip_prefix("0.").or((text.trim() == "0").then_some("0"));
-            let decimals = decimals.filter(|d| (1..=9).contains(&d.len())).ok_or_else(error)?;
+            let decimals =
+                decimals.filter(|d| (1..=9).contains(&d.len())).ok_or_else(|| error(text))?;
             (number(decimals)?, 10u64.pow(decimals.len() as u32))
         };
-        Self::from_ratio(numerator, denominator).ok_or_else(error)
+        Self::from_ratio(numerator, denominator).ok_or_else(|| error(text))
     }
+}
+
+fn error(text: &str) -> ParseTurnError {
+    ParseTurnError(text.into())
 }
 
 impl fmt::Display for Turn {
@@ -445,17 +449,16 @@ fn is_one(count: &u32) -> bool {
 impl DriveSpec {
     /// True if surfaces differ in density, place or holes, so that each has separate zones.
     pub fn has_surface_zones(&self) -> bool {
-        let differs =
-            |zone: &ZoneSpec| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty();
-        !self.surface_offsets.is_empty() || self.zones.iter().any(differs)
+        !self.surface_offsets.is_empty()
+            || self
+                .zones
+                .iter()
+                .any(|zone| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty())
     }
 
     /// The source given for `key`: the entry with the longest beginning of it, at a dot.
     pub fn source_of(&self, key: &str) -> Option<&str> {
-        let covers = |entry: &str| {
-            key.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let best = self.sources.iter().filter(|(entry, _)| covers(entry));
+        let best = self.sources.iter().filter(|(entry, _)| covers(entry, key));
         best.max_by_key(|(entry, _)| entry.len()).map(|(_, text)| text.as_str())
     }
 
@@ -469,6 +472,10 @@ impl DriveSpec {
         }
         electronics
     }
+}
+
+fn covers(entry: &str, key: &str) -> bool {
+    key.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 #[cfg(test)]

@@ -287,13 +287,14 @@ impl WriteStartSpec {
         at_most_a_second(key, movement_after)?;
         let key = "electronics.write_start.extra_disconnect.data_after";
         at_most_a_second(key, data_after)?;
-        match data_after < movement_after {
-            true => Err((
+        if data_after < movement_after {
+            Err((
                 key,
                 data_after.to_string(),
                 format!("at least {movement_after} is needed, as in `movement_after`"),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 }

@@ -571,9 +571,9 @@ impl PolicySpec {
 
     /// Row of the policy in the registry.
     pub fn row(&self) -> &'static PolicyRow {
-        let same =
-            |row: &&PolicyRow| std::mem::discriminant(&row.usual) == std::mem::discriminant(self);
-        rows().find(same).expect("every policy has a row")
+        rows()
+            .find(|row| std::mem::discriminant(&row.usual) == std::mem::discriminant(self))
+            .expect("every policy has a row")
     }
 
     /// Name for tables and charts, with its parameter.
@@ -591,12 +591,15 @@ impl PolicySpec {
 
 /// The window of `0.4` or `40%`; None for one that is not allowed.
 fn window(text: &str) -> Option<f64> {
-    let number = |text: &str| text.trim_end().parse::<f64>().ok();
     let (window, max) = match text.strip_suffix('%') {
         Some(percent) => (number(percent)? / 100.0, WINDOW_MAX),
         None => (number(text)?, FRACTION_MAX),
     };
     (0.0..=max).contains(&window).then_some(window)
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim_end().parse::<f64>().ok()
 }
 
 /// `40%` of 0.4.
@@ -622,9 +625,9 @@ impl FromStr for PolicySpec {
     /// `sptf-sw:40%`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
-        let unknown = || ParsePolicyError::Unknown { name: name.into() };
-        let row =
-            rows().find(|row| row.name == name || row.alias == Some(name)).ok_or_else(unknown)?;
+        let row = rows()
+            .find(|row| row.name == name || row.alias == Some(name))
+            .ok_or_else(|| ParsePolicyError::Unknown { name: name.into() })?;
         parameter.map_or(Ok(row.usual), |value| row.usual.with_parameter(value))
     }
 }

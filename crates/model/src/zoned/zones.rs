@@ -135,19 +135,23 @@ impl Zones {
         let count = u32::try_from(count).expect("zones that were checked");
         let conventional =
             if spec.kind == ZonedKind::DriveManaged { count } else { spec.conventional_zones };
-        let state = |zone| {
-            let has_none = zone < conventional;
-            let condition =
-                if has_none { ZoneCondition::NotWritePointer } else { ZoneCondition::Empty };
-            State { condition, written: 0 }
-        };
         Self {
             kind: spec.kind,
             blocks: blocks.get(),
             zone_blocks: spec.zone_blocks.get(),
             conventional,
             max_open: spec.max_open_zones,
-            states: (0..count).map(state).collect(),
+            states: (0..count)
+                .map(|zone| {
+                    let has_none = zone < conventional;
+                    let condition = if has_none {
+                        ZoneCondition::NotWritePointer
+                    } else {
+                        ZoneCondition::Empty
+                    };
+                    State { condition, written: 0 }
+                })
+                .collect(),
             implicitly_open: LruList::new(count),
             explicitly_open: 0,
         }

@@ -2,8 +2,7 @@
 
 use freewheel_model::cache::{CachePolicy, POLICIES};
 use freewheel_study::{
-    CacheCurves, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses,
-    SimulatedResponses,
+    CacheCurves, MissRatio, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
 };
 use freewheel_units::grouped;
 use maud::{Markup, html};
@@ -96,13 +95,21 @@ fn misses(curves: &CacheCurves) -> Markup {
 /// A line for each policy, in per cent.
 fn miss_lines(curves: &CacheCurves, value: fn(&MissRatio) -> f64) -> Vec<SizeLine> {
     let point = |at: &MissRatio| SizePoint { size_bytes: at.size_bytes, value: 100.0 * value(at) };
-    let line = |curve: &PolicyCurve| {
-        let dots: Vec<SizePoint> = curve.miss_ratios.iter().map(point).collect();
-        let is_lru = curve.policy == CachePolicy::Lru;
-        let points = if is_lru { curves.lru.iter().map(point).collect() } else { dots.clone() };
-        SizeLine { name: curve.title.clone(), colour: colour(curves, &curve.title), points, dots }
-    };
-    curves.curves.iter().map(line).collect()
+    curves
+        .curves
+        .iter()
+        .map(|curve| {
+            let dots: Vec<SizePoint> = curve.miss_ratios.iter().map(point).collect();
+            let is_lru = curve.policy == CachePolicy::Lru;
+            let points = if is_lru { curves.lru.iter().map(point).collect() } else { dots.clone() };
+            SizeLine {
+                name: curve.title.clone(),
+                colour: colour(curves, &curve.title),
+                points,
+                dots,
+            }
+        })
+        .collect()
 }
 
 fn responses(curves: &CacheCurves, simulated: &SimulatedResponses) -> Markup {
@@ -132,9 +139,12 @@ fn response_lines(
     simulated: &SimulatedResponses,
     value: fn(&ResponsePoint) -> f64,
 ) -> Vec<SizeLine> {
-    let point = |at: &ResponsePoint| SizePoint { size_bytes: at.size_bytes, value: value(at) };
     let line = |of: &PolicyResponses| {
-        let points: Vec<SizePoint> = of.points.iter().map(point).collect();
+        let points: Vec<SizePoint> = of
+            .points
+            .iter()
+            .map(|at| SizePoint { size_bytes: at.size_bytes, value: value(at) })
+            .collect();
         let (name, colour) = (of.title.into(), colour(curves, of.title));
         SizeLine { name, colour, dots: points.clone(), points }
     };
@@ -196,9 +206,10 @@ fn what_is_counted(curves: &CacheCurves) -> Markup {
 }
 
 fn drive_words(simulated: &SimulatedResponses, cache_depth: u32) -> Markup {
-    let replay = match simulated.dependent_replay {
-        true => "a think time after the request that it waited for",
-        false => "at its traced time",
+    let replay = if simulated.dependent_replay {
+        "a think time after the request that it waited for"
+    } else {
+        "at its traced time"
     };
     html! {
         p {

@@ -32,13 +32,18 @@ fn miss_cell(miss_ratio: &MissRatio, unit: Unit) -> String {
 /// Miss ratios in per cent, a row for each size and a column for each policy.
 pub(super) fn miss_ratios(curves: &CacheCurves, unit: Unit) -> Rows {
     let titles = curves.curves.iter().map(|curve| curve.title.clone());
-    let row = |(at, &bytes): (usize, &u64)| {
-        let cells = curves.curves.iter().map(|curve| miss_cell(&curve.miss_ratios[at], unit));
-        std::iter::once(size(bytes)).chain(cells).collect()
-    };
     Rows {
         head: std::iter::once("memory".to_owned()).chain(titles).collect(),
-        rows: curves.sizes_bytes.iter().enumerate().map(row).collect(),
+        rows: curves
+            .sizes_bytes
+            .iter()
+            .enumerate()
+            .map(|(at, &bytes)| {
+                let cells =
+                    curves.curves.iter().map(|curve| miss_cell(&curve.miss_ratios[at], unit));
+                std::iter::once(size(bytes)).chain(cells).collect()
+            })
+            .collect(),
     }
 }
 
@@ -52,10 +57,13 @@ pub(super) fn responding(curves: &CacheCurves) -> &[PolicyResponses] {
 
 /// LRU, or else the first policy, and the best of the others by its responses: what a terminal has room for.
 fn shown(curves: &CacheCurves) -> Vec<&PolicyResponses> {
-    let mean = |of: &PolicyResponses| of.points.iter().map(|at| at.reads.mean_ns).sum::<f64>();
     let Some((first, others)) = responding(curves).split_first() else { return Vec::new() };
     let best = others.iter().min_by(|a, b| mean(a).total_cmp(&mean(b)));
     std::iter::once(first).chain(best).collect()
+}
+
+fn mean(of: &PolicyResponses) -> f64 {
+    of.points.iter().map(|at| at.reads.mean_ns).sum::<f64>()
 }
 
 fn response_cells(point: &ResponsePoint) -> [String; 2] {
@@ -83,14 +91,18 @@ pub(super) fn summary(curves: &CacheCurves) -> Rows {
 /// Responses of one policy: reads, writes and both, in ms.
 pub(super) fn responses(without_cache: &ResponsePoint, of: &PolicyResponses) -> Rows {
     let head = ["memory", "reads: mean", "p99", "writes: mean", "p99", "both: mean", "p99"];
-    let row = |point: &ResponsePoint| {
-        let label = if point.size_bytes == 0 { "none".into() } else { size(point.size_bytes) };
-        let all = [&point.reads, &point.writes, &point.all];
-        let cells = all.into_iter().flat_map(|of| [of.mean_ns, of.p99_ns as f64].map(response_ms));
-        std::iter::once(label).chain(cells).collect()
-    };
     Rows {
         head: head.map(str::to_owned).into(),
-        rows: std::iter::once(without_cache).chain(&of.points).map(row).collect(),
+        rows: std::iter::once(without_cache)
+            .chain(&of.points)
+            .map(|point| {
+                let label =
+                    if point.size_bytes == 0 { "none".into() } else { size(point.size_bytes) };
+                let all = [&point.reads, &point.writes, &point.all];
+                let cells =
+                    all.into_iter().flat_map(|of| [of.mean_ns, of.p99_ns as f64].map(response_ms));
+                std::iter::once(label).chain(cells).collect()
+            })
+            .collect(),
     }
 }

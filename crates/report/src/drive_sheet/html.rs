@@ -1,7 +1,6 @@
 //! The page of a drive's data sheet.
 
 use freewheel_model::drive::QuantityUnit;
-use freewheel_model::drive::spec::HeldOut;
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
@@ -55,13 +54,16 @@ impl DriveSheet {
     }
 
     fn held_out_table(&self) -> Markup {
-        let cells = |row: &HeldOut| -> Vec<String> {
-            let means = [row.measured_mean, row.foretold_mean, row.demerit];
-            let times = means.into_iter().chain([row.mechanics_demerit]);
-            let head = [row.requests.clone(), grouped(row.count)];
-            head.into_iter().chain(times.map(|time| ms(time.ns()))).collect()
-        };
-        let rows: Vec<Vec<String>> = self.held_out.iter().map(cells).collect();
+        let rows: Vec<Vec<String>> = self
+            .held_out
+            .iter()
+            .map(|row| -> Vec<String> {
+                let means = [row.measured_mean, row.foretold_mean, row.demerit];
+                let times = means.into_iter().chain([row.mechanics_demerit]);
+                let head = [row.requests.clone(), grouped(row.count)];
+                head.into_iter().chain(times.map(|time| ms(time.ns()))).collect()
+            })
+            .collect();
         html! {
             (table(
                 &["requests", "number", "mean, ms", "foretold, ms", "demerit, ms", "of the mechanics alone, ms"],

@@ -266,12 +266,13 @@ fn named_distances(spec: &DriveSpec, drive: &Drive) -> Vec<u32> {
 }
 
 fn seek_table_cylinders_max(spec: &DriveSpec, drive: &Drive) -> Option<u32> {
-    let last = |curve: &CurveSpec| match curve {
-        CurveSpec::Table { cylinders_ms } => cylinders_ms.last().map(|point| point.0),
-        _ => None,
-    };
     let curves = std::iter::once(&spec.seek.read).chain(&spec.seek.write);
-    let longest = curves.filter_map(last).max()?;
+    let longest = curves
+        .filter_map(|curve| match curve {
+            CurveSpec::Table { cylinders_ms } => cylinders_ms.last().map(|point| point.0),
+            _ => None,
+        })
+        .max()?;
     (longest < drive.seek().distance_max()).then_some(longest)
 }
 
@@ -279,8 +280,7 @@ fn seek_table_cylinders_max(spec: &DriveSpec, drive: &Drive) -> Option<u32> {
 fn curve_distances(drive: &Drive) -> Vec<u32> {
     let full = u64::from(drive.seek().distance_max());
     let last = CURVE_POINTS - 1;
-    let distance = |k: u64| (1 + full.saturating_sub(1) * k * k / (last * last)) as u32;
-    (0..=last).map(distance).collect()
+    (0..=last).map(|k| (1 + full.saturating_sub(1) * k * k / (last * last)) as u32).collect()
 }
 
 fn seeks(drive: &Drive, mut distances: Vec<u32>) -> Vec<SeekTime> {
@@ -288,10 +288,12 @@ fn seeks(drive: &Drive, mut distances: Vec<u32>) -> Vec<SeekTime> {
     distances.dedup();
     distances.retain(|distance| (1..=drive.seek().distance_max()).contains(distance));
     let time = |op, distance| drive.seek().time_ns(op, distance, false);
-    let seek = |distance_cylinders| SeekTime {
-        distance_cylinders,
-        read_ns: time(Op::Read, distance_cylinders),
-        write_ns: time(Op::Write, distance_cylinders),
-    };
-    distances.into_iter().map(seek).collect()
+    distances
+        .into_iter()
+        .map(|distance_cylinders| SeekTime {
+            distance_cylinders,
+            read_ns: time(Op::Read, distance_cylinders),
+            write_ns: time(Op::Write, distance_cylinders),
+        })
+        .collect()
 }

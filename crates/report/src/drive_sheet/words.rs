@@ -78,12 +78,6 @@ impl DriveSheet {
     /// Reason why the model misses what the maker promises: the quantity and the reason.
     pub fn miss_words(&self) -> Vec<(&'static str, String)> {
         let missed = self.self_check.iter().filter(|row| row.ok == Some(false));
-        let reason = |row: &CheckRow| {
-            match &row.reason {
-            Some(reason) => reason.clone(),
-            None => "the drive file gives no reason: check its values, or state one under `advertised.known_misses`".into(),
-        }
-        };
         missed.map(|row| (row.title, reason(row))).collect()
     }
 
@@ -92,8 +86,14 @@ impl DriveSheet {
     }
 }
 
+fn reason(row: &CheckRow) -> String {
+    match &row.reason {
+            Some(reason) => reason.clone(),
+            None => "the drive file gives no reason: check its values, or state one under `advertised.known_misses`".into(),
+        }
+}
+
 fn buffer(spec: &BufferSpec) -> [Words; 3] {
-    let size = |blocks: u64| Blocks::new(blocks).bytes().human();
     let segment = u64::from(spec.segment_blocks);
     let written = match &spec.dirty {
         Some(dirty) => format!(
@@ -131,6 +131,10 @@ fn buffer(spec: &BufferSpec) -> [Words; 3] {
         WriteCache::On => "on",
     };
     [("buffer", segments), ("reading ahead", ahead.into()), ("write cache", cache.into())]
+}
+
+fn size(blocks: u64) -> String {
+    Blocks::new(blocks).bytes().human()
 }
 
 fn overheads(spec: &OverheadSpec) -> [Words; 2] {

@@ -5,7 +5,7 @@ use freewheel_study::fleet::{FleetNumbers, FleetRow};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
-use super::summary::{ChangeCount, Summary, is_hot, times_of_median};
+use super::summary::{Summary, is_hot, times_of_median};
 use super::text::{drives, label, part_name, sentences, title};
 use super::{FleetReport, REPORTS};
 use crate::numbers::{TIME_MAX_S, about, percent, response, span};
@@ -17,9 +17,10 @@ const ROW: usize = 24;
 
 pub(super) fn html(report: &FleetReport) -> String {
     let summary = report.summary();
-    let part = match report.options.changes {
-        true => format!("; the first {} of its requests fill caches", percent(WARM_UP)),
-        false => String::new(),
+    let part = if report.options.changes {
+        format!("; the first {} of its requests fill caches", percent(WARM_UP))
+    } else {
+        String::new()
     };
     let lead = format!(
         "Each drive was studied with its own trace{part}. Seed {}, ranked by {}.",
@@ -130,17 +131,25 @@ fn changes(summary: &Summary) -> Markup {
     if summary.changes.is_empty() {
         return html! { p { "None of the changes that were tried pays on any drive." } };
     }
-    let row = |change: &ChangeCount| NotedRow {
-        name: part_name(change.part).to_owned(),
-        note: format!("{}; as {} on {}", price(change.cost_class), change.title, change.of_title),
-        warning: String::new(),
-        cells: vec![
-            grouped(change.drives as u64),
-            signed(change.change_median),
-            signed(change.change_least),
-        ],
-    };
-    let rows: Vec<NotedRow> = summary.changes.iter().map(row).collect();
+    let rows: Vec<NotedRow> = summary
+        .changes
+        .iter()
+        .map(|change| NotedRow {
+            name: part_name(change.part).to_owned(),
+            note: format!(
+                "{}; as {} on {}",
+                price(change.cost_class),
+                change.title,
+                change.of_title
+            ),
+            warning: String::new(),
+            cells: vec![
+                grouped(change.drives as u64),
+                signed(change.change_median),
+                signed(change.change_least),
+            ],
+        })
+        .collect();
     html! {
         (noted_table(&["change", "drives", "median", "least"], &rows))
         p.note { "A change pays where the goal gets better by " (noticeable()) " or more under each replay, and no 99th percentile gets worse by as much. Drives that do not keep up with their load are not counted." }
@@ -179,10 +188,6 @@ fn scrubs(report: &FleetReport) -> Markup {
     if total == 0 {
         return html! { p { "No scrub was tried." } };
     }
-    let class = |seconds: Option<f64>| {
-        let at = seconds.and_then(|seconds| CLASSES.iter().position(|(end, _)| seconds <= *end));
-        at.unwrap_or(CLASSES.len())
-    };
     let names = CLASSES.iter().map(|(_, name)| *name).chain([ENDLESS]);
     let bars: Vec<(&str, usize, usize)> = names
         .enumerate()
@@ -215,6 +220,11 @@ fn scrubs(report: &FleetReport) -> Markup {
             li { span.key.endless {} "hardly any idle time is left" }
         }
     }
+}
+
+fn class(seconds: Option<f64>) -> usize {
+    let at = seconds.and_then(|seconds| CLASSES.iter().position(|(end, _)| seconds <= *end));
+    at.unwrap_or(CLASSES.len())
 }
 
 fn look(report: &FleetReport) -> Markup {
@@ -298,23 +308,26 @@ fn all(report: &FleetReport) -> Markup {
         "mean with it",
         "scrub in idle time",
     ];
-    let row = |row: &FleetRow| {
-        let of = row.numbers.as_ref()?;
-        let scrub = of.idle_scrub.map_or(String::new(), |scrub| match scrub.seconds {
-            Some(seconds) => about(seconds),
-            None => "longer than 5 years".to_owned(),
-        });
-        let mut cells = vec![
-            label(&row.member),
-            row.member.drive.clone(),
-            grouped(of.requests),
-            span(of.span_ns as f64 / 1e9),
-        ];
-        cells.extend(numbers(of));
-        cells.push(scrub);
-        Some(cells)
-    };
-    let rows: Vec<Vec<String>> = report.rows.iter().filter_map(row).collect();
+    let rows: Vec<Vec<String>> = report
+        .rows
+        .iter()
+        .filter_map(|row| {
+            let of = row.numbers.as_ref()?;
+            let scrub = of.idle_scrub.map_or(String::new(), |scrub| match scrub.seconds {
+                Some(seconds) => about(seconds),
+                None => "longer than 5 years".to_owned(),
+            });
+            let mut cells = vec![
+                label(&row.member),
+                row.member.drive.clone(),
+                grouped(of.requests),
+                span(of.span_ns as f64 / 1e9),
+            ];
+            cells.extend(numbers(of));
+            cells.push(scrub);
+            Some(cells)
+        })
+        .collect();
     table(&head, &rows)
 }
 

@@ -179,9 +179,6 @@ fn count((part, advices): (Part, Vec<&FleetAdvice>)) -> Option<ChangeCount> {
 fn spans(all: &[&FleetNumbers]) -> Vec<SpanGroup> {
     let mut sorted = all.to_vec();
     sorted.sort_by_key(|of| of.span_ns);
-    let is_far = |first: &&FleetNumbers, of: &&FleetNumbers| {
-        of.span_ns > first.span_ns.saturating_mul(SPAN_FACTOR)
-    };
     let mut groups: Vec<Vec<&FleetNumbers>> = Vec::new();
     for of in sorted {
         match groups.last_mut() {
@@ -189,12 +186,18 @@ fn spans(all: &[&FleetNumbers]) -> Vec<SpanGroup> {
             _ => groups.push(vec![of]),
         }
     }
-    let group = |group: Vec<&FleetNumbers>| {
-        let utilisation_median = quantile(group.iter().map(|of| of.utilisation), 0.5)?;
-        let (least_ns, most_ns) = (group.first()?.span_ns, group.last()?.span_ns);
-        Some(SpanGroup { least_ns, most_ns, drives: group.len(), utilisation_median })
-    };
-    groups.into_iter().filter_map(group).collect()
+    groups
+        .into_iter()
+        .filter_map(|group| {
+            let utilisation_median = quantile(group.iter().map(|of| of.utilisation), 0.5)?;
+            let (least_ns, most_ns) = (group.first()?.span_ns, group.last()?.span_ns);
+            Some(SpanGroup { least_ns, most_ns, drives: group.len(), utilisation_median })
+        })
+        .collect()
+}
+
+fn is_far(first: &&FleetNumbers, of: &&FleetNumbers) -> bool {
+    of.span_ns > first.span_ns.saturating_mul(SPAN_FACTOR)
 }
 
 pub(super) fn worth_a_look(rows: &[FleetRow], hot_share: f64, most: usize) -> Vec<usize> {

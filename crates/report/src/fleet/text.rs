@@ -68,9 +68,10 @@ pub(super) fn sentences(report: &FleetReport, summary: &Summary) -> Vec<String> 
 
 /// A drive by its place, or by its name where that is not known.
 pub(super) fn label(member: &FleetMember) -> String {
-    match member.server.is_empty() {
-        true => member.name.clone(),
-        false => format!("{} / {}", member.server, member.bay),
+    if member.server.is_empty() {
+        member.name.clone()
+    } else {
+        format!("{} / {}", member.server, member.bay)
     }
 }
 

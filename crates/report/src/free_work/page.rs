@@ -35,23 +35,26 @@ fn words(result: &RunResult) -> Markup {
 }
 
 fn head_use(work: &FreeWork) -> Markup {
-    let bar =
-        |label: &str, with: bool| HeadUseBar { label: label.into(), head_use: work.head_use, with };
-    let moves = |with: bool| {
-        let head = &work.head_use;
-        let free = if with { head.free_transfer } else { 0.0 };
-        percent(head.transfer + free)
-    };
     html! {
-        (bars::head_use(&[bar("requests alone", false), bar("with free work", true)]))
+        (bars::head_use(&[bar("requests alone", false, work), bar("with free work", true, work)]))
         p.note {
-            "Data pass under the head " (moves(false)) " of the time for requests, " (moves(true))
+            "Data pass under the head " (moves(false, work)) " of the time for requests, " (moves(true, work))
             " with free work in the gaps."
             @if work.promoted_share + work.copied_share > 0.0 {
                 " Promoted requests are among the requests."
             }
         }
     }
+}
+
+fn bar(label: &str, with: bool, work: &FreeWork) -> HeadUseBar {
+    HeadUseBar { label: label.into(), head_use: work.head_use, with }
+}
+
+fn moves(with: bool, work: &FreeWork) -> String {
+    let head = &work.head_use;
+    let free = if with { head.free_transfer } else { 0.0 };
+    percent(head.transfer + free)
 }
 
 const PROGRESS_AXES: Axes = Axes { x: "time of the run, minutes", y: "blocks, %", log_x: false };
@@ -97,9 +100,10 @@ fn course(
     };
     let took = span(course.elapsed_ns() as f64 / 1e9);
     let of_arm = if arms > 1 { " on the first arm" } else { "" };
-    let title = match is_one || task.name == round {
-        true => format!("How a {round} goes on"),
-        false => format!("How a {round} goes on: {}", task.name),
+    let title = if is_one || task.name == round {
+        format!("How a {round} goes on")
+    } else {
+        format!("How a {round} goes on: {}", task.name)
     };
     if progress.iter().all(|line| line.points.is_empty()) {
         let too_little = "Too little has come in this time for its course to be drawn.";

@@ -67,9 +67,10 @@ pub(super) fn delivered<const N: usize>(
         .filter(|(amount, _)| *amount > 0)
         .map(|(amount, way)| format!("{} {way}", part(amount)))
         .collect();
-    match ways.is_empty() {
-        true => "nothing".to_owned(),
-        false => format!("{}: {}", rate(bytes_per_second), ways.join(", ")),
+    if ways.is_empty() {
+        "nothing".to_owned()
+    } else {
+        format!("{}: {}", rate(bytes_per_second), ways.join(", "))
     }
 }
 
@@ -89,9 +90,10 @@ fn kind(task: &TaskWork) -> String {
         }
     };
     let (words, size) = (task.kind.words(), Bytes::new(task.block_bytes).human());
-    match task.kind.has_rounds() {
-        true => format!("{words}: {what}; {} of {size}", grouped(task.blocks)),
-        false => format!("{words}: {what}; in blocks of {size}"),
+    if task.kind.has_rounds() {
+        format!("{words}: {what}; {} of {size}", grouped(task.blocks))
+    } else {
+        format!("{words}: {what}; in blocks of {size}")
     }
 }
 
@@ -281,10 +283,8 @@ fn superseded(task: &TaskWork) -> String {
 }
 
 fn end(task: &TaskWork) -> String {
-    let (last, next) = match task.kind.is_once() {
-        true => ("it", "it"),
-        false => ("the last one", "the one under way"),
-    };
+    let (last, next) =
+        if task.kind.is_once() { ("it", "it") } else { ("the last one", "the one under way") };
     let ended = task.ended_ns.map(|ns| format!("{last} ended after {}", seconds(ns)));
     let expected = is_under_way(task).then(|| match task.expected_end_ns {
         Some(ns) => format!("{next} was expected to end after {}{}", seconds(ns), grounds(task)),

@@ -18,19 +18,21 @@ fn all(study: &Study) -> impl Iterator<Item = (&DriveSummary, &PolicyRun)> {
 /// The drives in a line each, for a terminal.
 pub(super) fn lines(study: &Study) -> Vec<String> {
     let today = study.baseline().result.response.mean_ns;
-    let line = |(drive, run): (&DriveSummary, &PolicyRun)| {
-        format!(
-            "{}: mean response {} ms ({}), p99 {} ms, busy {}",
-            drive.model,
-            ms(run.result.response.mean_ns),
-            signed(relative(today, run.result.response.mean_ns)),
-            ms(run.result.response.p99_ns as f64),
-            percent(run.result.utilisation)
-        )
-    };
-    match study.beside.is_empty() {
-        true => Vec::new(),
-        false => all(study).map(line).collect(),
+    if study.beside.is_empty() {
+        Vec::new()
+    } else {
+        all(study)
+            .map(|(drive, run)| {
+                format!(
+                    "{}: mean response {} ms ({}), p99 {} ms, busy {}",
+                    drive.model,
+                    ms(run.result.response.mean_ns),
+                    signed(relative(today, run.result.response.mean_ns)),
+                    ms(run.result.response.p99_ns as f64),
+                    percent(run.result.utilisation)
+                )
+            })
+            .collect()
     }
 }
 
@@ -39,7 +41,6 @@ pub(super) fn card(study: &Study) -> Option<Markup> {
     if study.beside.is_empty() {
         return None;
     }
-    let mean = |run: &PolicyRun| run.result.response.mean_ns;
     let (best, run) = all(study).min_by(|a, b| mean(a.1).total_cmp(&mean(b.1)))?;
     let longest = all(study).map(|(_, run)| mean(run)).fold(1.0, f64::max);
     Some(html! {
@@ -64,6 +65,10 @@ pub(super) fn card(study: &Study) -> Option<Markup> {
             (table(study, &best.model))
         }
     })
+}
+
+fn mean(run: &PolicyRun) -> f64 {
+    run.result.response.mean_ns
 }
 
 fn table(study: &Study, best: &str) -> Markup {

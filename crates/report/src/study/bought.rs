@@ -43,7 +43,6 @@ fn warnings_of(study: &Study, changes: &Changes, point: &FrontierPoint) -> Vec<S
 }
 
 fn row(study: &Study, changes: &Changes, point: &FrontierPoint) -> NotedRow {
-    let size = |bytes: Bytes| if bytes == Bytes::ZERO { "-".into() } else { bytes.human() };
     let price = match (point.more_memory, point.more_drives) {
         (Bytes::ZERO, 0) => "nothing more".into(),
         (memory, 0) => memory.human(),
@@ -66,6 +65,10 @@ fn row(study: &Study, changes: &Changes, point: &FrontierPoint) -> NotedRow {
     }
 }
 
+fn size(bytes: Bytes) -> String {
+    if bytes == Bytes::ZERO { "-".into() } else { bytes.human() }
+}
+
 /// A kind of memory, and which points need it alone.
 struct Kind {
     name: &'static str,
@@ -80,24 +83,27 @@ const KINDS: [Kind; 3] = [
 
 /// The goal by memory: a line for each kind that has several sizes.
 fn picture(changes: &Changes) -> Markup {
-    let line = |(colour, Kind { name, is_of }): (usize, &Kind)| {
-        let all = changes.frontier.iter().filter(|of| of.drives == 0 && is_of(of));
-        let all = all.map(|of| (of.memory + of.non_volatile, of.change));
-        let points: Vec<SizePoint> = all
-            .filter(|&(size, _)| size > Bytes::ZERO)
-            .map(|(size, change)| SizePoint {
-                size_bytes: size.get(),
-                value: 100.0 * (1.0 + change),
+    let lines: Vec<SizeLine> = KINDS
+        .iter()
+        .enumerate()
+        .filter_map(|(colour, Kind { name, is_of })| {
+            let all = changes.frontier.iter().filter(|of| of.drives == 0 && is_of(of));
+            let all = all.map(|of| (of.memory + of.non_volatile, of.change));
+            let points: Vec<SizePoint> = all
+                .filter(|&(size, _)| size > Bytes::ZERO)
+                .map(|(size, change)| SizePoint {
+                    size_bytes: size.get(),
+                    value: 100.0 * (1.0 + change),
+                })
+                .collect();
+            (points.len() > 1).then(|| SizeLine {
+                name: (*name).into(),
+                colour,
+                dots: points.clone(),
+                points,
             })
-            .collect();
-        (points.len() > 1).then(|| SizeLine {
-            name: (*name).into(),
-            colour,
-            dots: points.clone(),
-            points,
         })
-    };
-    let lines: Vec<SizeLine> = KINDS.iter().enumerate().filter_map(line).collect();
+        .collect();
     if lines.is_empty() {
         return html! {};
     }

@@ -55,13 +55,16 @@ const IDLE: (f64, u64) = (0.01, 5);
 /// any response time would save no more than that.
 pub(super) fn is_idle(study: &Study) -> bool {
     let baseline = study.baseline();
-    let is_quick = |response: &Summary| response.p99_ns < IDLE.1 * study.drive.rotation_period_ns;
     // Of few requests the mean may be this much longer, and then more are outstanding in proportion.
     let at_most = 1.0 + uncertainty(&baseline.result.response);
     baseline.result.outstanding_mean * at_most < IDLE.0
-        && is_quick(&baseline.result.response)
-        && baseline.other_replay.as_ref().is_none_or(is_quick)
+        && is_quick(&baseline.result.response, study)
+        && baseline.other_replay.as_ref().is_none_or(|response| is_quick(response, study))
         && study.other_replay.as_ref().is_none_or(|other| !other.has_growing_queue)
+}
+
+fn is_quick(response: &Summary, study: &Study) -> bool {
+    response.p99_ns < IDLE.1 * study.drive.rotation_period_ns
 }
 
 fn headline_idle(study: &Study) -> String {
@@ -110,12 +113,8 @@ fn longer_tail(study: &Study, goal: Goal, together: &Combination) -> String {
 }
 
 fn headline_nothing(study: &Study, changes: &Changes) -> String {
-    let is_here = |tried: &&Tried| tried.change.part() != Part::Drives;
-    let tried = changes.tried.iter().filter(is_here).count();
-    let both = match changes.today_other_replay.is_some() {
-        true => " under both replays",
-        false => "",
-    };
+    let tried = changes.tried.iter().filter(|tried| tried.change.part() != Part::Drives).count();
+    let both = if changes.today_other_replay.is_some() { " under both replays" } else { "" };
     let best = changes.ranking().into_iter().find(|tried| tried.change.part() != Part::Drives);
     let best = best
         .filter(|tried| tried.surest(changes.goal) < 0.0)
@@ -239,11 +238,10 @@ fn spread_words(changes: &Changes) -> String {
     if !changes.variants.is_empty() {
         over.push("for five of them other circumstances (\"How sure is this?\")".to_owned());
     }
-    let ends = match changes.today_other_replay.is_some() {
-        true => {
-            " Bars end at the smaller gain of the two replays; p99 and drive time are of both where they differ."
-        }
-        false => "",
+    let ends = if changes.today_other_replay.is_some() {
+        " Bars end at the smaller gain of the two replays; p99 and drive time are of both where they differ."
+    } else {
+        ""
     };
     format!("Thin lines span {}.{ends}", over.join(", "))
 }

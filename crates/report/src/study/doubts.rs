@@ -4,7 +4,7 @@
 //! The limits are far from any trace of a working host. Each is assumed, with its source beside it.
 
 use freewheel_sim::source::{InferredCompletions, ReplayMode};
-use freewheel_study::changes::{Measured, Responses};
+use freewheel_study::changes::Measured;
 use freewheel_study::{MeasuredPart, OtherReplay, REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, Layer, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
@@ -151,16 +151,17 @@ fn missing_completions(study: &Study) -> Option<Finding> {
             Unit::Count,
         )
     };
-    Some(match study.dependent_replay {
-        true => finding(", so no other request waits for them.")
+    Some(if study.dependent_replay {
+        finding(", so no other request waits for them.")
             .detail("Every other request comes a think time after the one it had waited for.")
             .detail(needs)
-            .detail("`--replay arrivals` uses no completion times."),
-        false => finding(", so requests were replayed at their traced times.")
+            .detail("`--replay arrivals` uses no completion times.")
+    } else {
+        finding(", so requests were replayed at their traced times.")
             .action("Record the trace again with all completions, or remove the records without them.")
             .detail(needs)
             .detail("The replay does not know which request waited for which. A slower drive gets a longer queue, and response times grow with it.")
-            .detail("`--replay arrivals` asks for the traced times, without this warning."),
+            .detail("`--replay arrivals` asks for the traced times, without this warning.")
     })
 }
 
@@ -429,19 +430,23 @@ fn means_measured(part: &MeasuredPart) -> String {
         ("writes", part.recorded_writes),
         ("flushes", part.recorded_flushes),
     ];
-    let mean = |(name, sum): (&str, Responses)| {
-        sum.mean_ns().map(|mean_ns| format!("{} ms of {name}", ms(mean_ns)))
-    };
-    all.into_iter().filter_map(mean).collect::<Vec<_>>().join(", ")
+    all.into_iter()
+        .filter_map(|(name, sum)| {
+            sum.mean_ns().map(|mean_ns| format!("{} ms of {name}", ms(mean_ns)))
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn means(trace: &Character) -> String {
     let times = &trace.response;
     let all = [("reads", times.read), ("writes", times.write), ("flushes", times.flush)];
-    let mean = |(name, summary): (&str, Option<DurationSummary>)| {
-        summary.map(|summary| format!("{} ms of {name}", ms(summary.mean_ns)))
-    };
-    all.into_iter().filter_map(mean).collect::<Vec<_>>().join(", ")
+    all.into_iter()
+        .filter_map(|(name, summary)| {
+            summary.map(|summary| format!("{} ms of {name}", ms(summary.mean_ns)))
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// None where every request is whole blocks.

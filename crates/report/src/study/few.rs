@@ -67,13 +67,12 @@ fn too_few(count: u64) -> Finding {
 fn hint(response: &Summary, is_idle: bool) -> Option<Finding> {
     let uncertainty = uncertainty(response);
     let count = grouped(response.count);
-    let headline = match is_idle {
-        true => format!(
+    let headline = if is_idle {
+        format!(
             "This trace is short, with {count} requests: times and gains below are hints. That nothing is needed does not hang on them."
-        ),
-        false => format!(
-            "This trace is short: with {count} requests every result below is a hint at most."
-        ),
+        )
+    } else {
+        format!("This trace is short: with {count} requests every result below is a hint at most.")
     };
     (uncertainty > UNCERTAIN).then(|| {
         record_longer(headline)

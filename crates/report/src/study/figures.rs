@@ -52,9 +52,13 @@ fn over_the_trace(study: &Study, y: &'static str, values: &[(&str, BinValue)]) -
     let seconds = rate.bin_ns as f64 / 1e9;
     let line = |(name, value): &(&str, BinValue)| {
         let bins = rate.bins.iter().enumerate();
-        let point =
-            |(i, bin): (usize, &RateBin)| ((i as f64 + 0.5) * seconds, value(bin) / seconds);
-        Line { name: (*name).into(), points: bins.map(point).collect(), dots: false }
+        Line {
+            name: (*name).into(),
+            points: bins
+                .map(|(i, bin)| ((i as f64 + 0.5) * seconds, value(bin) / seconds))
+                .collect(),
+            dots: false,
+        }
     };
     let axes = Axes { x: "time in the trace, s", y, log_x: false };
     Figure::lines(values.iter().map(line).collect(), axes)
@@ -66,11 +70,12 @@ pub(super) fn request_sizes(study: &Study) -> Figure {
     let all = || sizes.read.buckets.iter().chain(&sizes.write.buckets);
     let ends: BTreeSet<u64> = all().map(|bucket| bucket.up_to_bytes).collect();
     let shares = |sizes: &SizeSummary| -> Vec<f64> {
-        let in_bucket = |end: &u64| {
-            let bucket = sizes.buckets.iter().find(|bucket| bucket.up_to_bytes == *end);
-            bucket.map_or(0, |bucket| bucket.requests) as f64 / sizes.requests.max(1) as f64
-        };
-        ends.iter().map(in_bucket).collect()
+        ends.iter()
+            .map(|end| {
+                let bucket = sizes.buckets.iter().find(|bucket| bucket.up_to_bytes == *end);
+                bucket.map_or(0, |bucket| bucket.requests) as f64 / sizes.requests.max(1) as f64
+            })
+            .collect()
     };
     Figure::Columns {
         labels: ends.iter().map(|&end| Bytes::new(end).to_string()).collect(),

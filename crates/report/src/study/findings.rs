@@ -91,16 +91,14 @@ fn per_request(study: &Study, sum_ns: u128) -> f64 {
 
 /// The potential that the finding and the first tile state.
 pub(super) fn potential_bytes_per_second(study: &Study) -> f64 {
-    let as_it_is = || study.potential_bytes_per_second(study.baseline());
-    given_away_bytes_per_second(study).unwrap_or_else(as_it_is)
+    given_away_bytes_per_second(study)
+        .unwrap_or_else(|| study.potential_bytes_per_second(study.baseline()))
 }
 
 fn potential(study: &Study) -> Finding {
     let bytes_per_second = potential_bytes_per_second(study);
-    let once = match study.drive.keeps_free_blocks_before {
-        true => ", once the drive gives them away",
-        false => "",
-    };
+    let once =
+        if study.drive.keeps_free_blocks_before { ", once the drive gives them away" } else { "" };
     let the = match study.overload() {
         None => "The",
         Some(_) => "In this overload the",
@@ -191,12 +189,13 @@ fn load(study: &Study) -> Finding {
         percent(result.busy_shares.of(busiest))
     );
     let with_what = if study.overload().is_some() { "the load" } else { "the bursts" };
-    let headline = match piled_up {
-        false => format!("{busy}."),
-        true => format!(
+    let headline = if piled_up {
+        format!(
             "{busy}. At worst {} requests wait: it cannot keep up with {with_what}.",
             grouped(result.outstanding_max)
-        ),
+        )
+    } else {
+        format!("{busy}.")
     };
     let finding = simulated(Topic::Load, headline)
         .number("busy", result.utilisation, Unit::Share)
@@ -209,9 +208,10 @@ fn load(study: &Study) -> Finding {
             study.trace.burstiness.peak_to_mean_1s
         ))
         .detail(replay);
-    match piled_up {
-        false => finding,
-        true => finding.detail("A system that waits for its requests would have sent fewer, so the response times here are those of an overload."),
+    if piled_up {
+        finding.detail("A system that waits for its requests would have sent fewer, so the response times here are those of an overload.")
+    } else {
+        finding
     }
 }
 
@@ -229,12 +229,11 @@ fn workload(study: &Study) -> Finding {
     let trace = &study.trace;
     let sequential = &trace.sequentiality;
     let median = trace.sizes.all.median_bytes;
-    let took = match study.has_growing_queue() {
-        true => String::new(),
-        false => {
-            let mean_ns = study.baseline().result.flush_response.mean_ns;
-            format!("; it takes {} ms on average here", ms(mean_ns))
-        }
+    let took = if study.has_growing_queue() {
+        String::new()
+    } else {
+        let mean_ns = study.baseline().result.flush_response.mean_ns;
+        format!("; it takes {} ms on average here", ms(mean_ns))
     };
     let flushes = match trace.info.flushes {
         0 => String::new(),
@@ -347,7 +346,6 @@ fn forced_writes(study: &Study) -> Option<Finding> {
 fn buffer_shares(result: &RunResult) -> String {
     let (reads, writes) = (result.read_response.count, result.write_response.count);
     let accepted = if result.refused_writes.count > 0 { "accepted " } else { "" };
-    let share = |part: u64, whole: u64| percent(part as f64 / whole as f64);
     let served =
         (reads > 0).then(|| format!("served {} of the reads", share(result.buffer_reads, reads)));
     let took = (writes > 0).then(|| {
@@ -355,6 +353,10 @@ fn buffer_shares(result: &RunResult) -> String {
         format!("took {writes} of the {accepted}writes")
     });
     served.into_iter().chain(took).collect::<Vec<_>>().join(" and ")
+}
+
+fn share(part: u64, whole: u64) -> String {
+    percent(part as f64 / whole as f64)
 }
 
 fn placement(study: &Study) -> Option<Finding> {

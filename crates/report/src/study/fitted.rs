@@ -22,9 +22,10 @@ pub(super) fn finding(study: &Study, fit: &DriveFit) -> Finding {
     };
     let all = study.trace.info.reads + study.trace.info.writes;
     let taken = fit.before.iter().map(|half| half.requests).sum::<u64>();
-    let half = match taken < all {
-        true => format!("half of {} of the requests", percent(taken as f64 / all as f64)),
-        false => "half of the requests".into(),
+    let half = if taken < all {
+        format!("half of {} of the requests", percent(taken as f64 / all as f64))
+    } else {
+        "half of the requests".into()
     };
     let off = percent(judged.demerit_share);
     let [before, after] = [&fit.before[1], &fit.after[1]].map(|half| percent(half.demerit_share));
@@ -60,10 +61,7 @@ fn details(fit: &DriveFit) -> Vec<String> {
     let values = fit.values;
     let cache =
         if values.write_cache_off { "its write cache off" } else { "its write cache as it is" };
-    let limit = match values.is_at_a_limit() {
-        true => " It lies at a limit of the search.",
-        false => "",
-    };
+    let limit = if values.is_at_a_limit() { " It lies at a limit of the search." } else { "" };
     let is_used = if fit.is_used() { "It is used" } else { "It is not used" };
     let drive = format!(
         "The best of {} drives that were tried is {} with seek times x{:.2}, {:.0} turns a minute, {} ms more for each command, and {cache}. {is_used}.{limit}",

@@ -1,7 +1,6 @@
 //! Certainty of a study: assumed values of the drive, and the fidelity of the replay.
 
 use freewheel_sim::fidelity::ReplayFidelity;
-use freewheel_sim::source::InferredCompletions;
 use freewheel_study::changes::{Changes, Variant};
 use freewheel_study::{AssumedValues, MovedValue};
 use freewheel_study::{DriveSummary, Study};
@@ -61,10 +60,9 @@ fn not_moved(values: &AssumedValues) -> String {
 
 /// Check of the replay, in a sentence.
 fn fidelity(fidelity: &ReplayFidelity) -> String {
-    let share = |requests: u64| percent(requests as f64 / fidelity.requests.max(1) as f64);
     let exact = format!(
         "With its recorded response times the replay gives {} of the trace's {} arrivals back to the nanosecond",
-        share(fidelity.exact),
+        share(fidelity.exact, fidelity),
         grouped(fidelity.requests)
     );
     let by_window = fidelity.delayed_by_window;
@@ -72,7 +70,7 @@ fn fidelity(fidelity: &ReplayFidelity) -> String {
         0 => String::new(),
         late => format!(
             "; {} come {} ms later on average, as at most 64 are outstanding",
-            share(late),
+            share(late, fidelity),
             ms(by_window.mean_ns as f64)
         ),
     };
@@ -80,11 +78,15 @@ fn fidelity(fidelity: &ReplayFidelity) -> String {
         0 => String::new(),
         some => format!(
             "; {} come at another time, by {} ms on average",
-            share(some),
+            share(some, fidelity),
             ms(fidelity.displaced.mean_ns as f64)
         ),
     };
     format!("{exact}{window}{displaced}.")
+}
+
+fn share(requests: u64, fidelity: &ReplayFidelity) -> String {
+    percent(requests as f64 / fidelity.requests.max(1) as f64)
 }
 
 /// The card of the page.
@@ -151,9 +153,10 @@ fn elsewhere(changes: &Changes) -> Option<String> {
     if let Some(of) = &changes.together {
         results.extend(some("the best together", "turns", &mut of.turning_variants(goal)));
     }
-    let result = match results.is_empty() {
-        true => format!("each keeps its sign and stays above {}", noticeable()),
-        false => results.join("; "),
+    let result = if results.is_empty() {
+        format!("each keeps its sign and stays above {}", noticeable())
+    } else {
+        results.join("; ")
     };
     let has_drive = changes.variants.iter().any(|of| matches!(of, Variant::OtherDrive { .. }));
     let no_drive = if has_drive { "" } else { " No other shipped drive is like this one." };
@@ -181,15 +184,14 @@ fn replay(study: &Study) -> String {
 
 /// Source of completions that the trace does not record.
 fn inferred(study: &Study) -> String {
-    let of = |completions: &InferredCompletions| {
+    let all = study.baseline().result.inferred_completions.iter().map(|completions| {
         let parents = &completions.parents;
         format!(
             "The trace records no completions: those of {} stand in. With response times half or twice as long, {} of the requests wait for another one.",
             completions.drive,
             percent(parents.either)
         )
-    };
-    let all = study.baseline().result.inferred_completions.iter().map(of);
+    });
     all.collect::<Vec<_>>().join(" ")
 }
 
@@ -197,11 +199,14 @@ fn moved_rows(values: &AssumedValues) -> Vec<NotedRow> {
     let changes = |value: &MovedValue| {
         value.changes.iter().copied().map(signed).collect::<Vec<_>>().join(", ")
     };
-    let row = |value: &MovedValue| NotedRow {
-        name: value.key.to_owned(),
-        note: value.by.to_owned(),
-        warning: String::new(),
-        cells: vec![changes(value)],
-    };
-    values.moved.iter().map(row).collect()
+    values
+        .moved
+        .iter()
+        .map(|value| NotedRow {
+            name: value.key.to_owned(),
+            note: value.by.to_owned(),
+            warning: String::new(),
+            cells: vec![changes(value)],
+        })
+        .collect()
 }

@@ -24,13 +24,10 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
 
 fn queue(study: &Study) -> Finding {
     let outstanding = study.baseline().result.outstanding_mean.round();
-    let way_out = match study.trace.info.tells_dependence() {
-        true => {
-            "Use `--replay dependent`: it asks a slower drive later, as the traced host would have."
-        }
-        false => {
-            "Study a faster drive, or one device of the trace (`--device`), or record the trace with completions."
-        }
+    let way_out = if study.trace.info.tells_dependence() {
+        "Use `--replay dependent`: it asks a slower drive later, as the traced host would have."
+    } else {
+        "Study a faster drive, or one device of the trace (`--device`), or record the trace with completions."
     };
     let headline = format!(
         "This drive cannot serve this load: on average {} requests are outstanding.",
@@ -63,25 +60,21 @@ const MOMENT_S: f64 = 60.0;
 fn in_microseconds(study: &Study) -> String {
     let longer_s = 1000.0 * study.traced_seconds();
     let is_served = study.traced_seconds() < MOMENT_S && study.baseline().seconds() < longer_s;
-    match is_served {
-        false => String::new(),
-        true => format!(
+    if is_served {
+        format!(
             "If its times are microseconds that were read as nanoseconds, the trace takes {}, and the drive serves it: check their unit.",
             span(longer_s)
-        ),
+        )
+    } else {
+        String::new()
     }
 }
 
 /// Policies by the part of the load that each serves: response times of an overload do not compare them.
 pub(super) fn policy(study: &Study) -> Finding {
     let traced = study.measured.requests as f64 / study.measured.seconds();
-    let served = |run: &PolicyRun| run.result.requests_per_second;
-    let mean = |run: &&PolicyRun| run.result.response.mean_ns;
-    // A queue that grew for all of the trace, and was served soon after it, is no load that is served.
-    let is_short = |run: &PolicyRun| {
-        study.dependent_replay || run.result.outstanding_mean <= REPLAY_WINDOW as f64
-    };
-    let keeps_up = study.policies().filter(|run| study.overload_of(run).is_none() && is_short(run));
+    let keeps_up =
+        study.policies().filter(|run| study.overload_of(run).is_none() && is_short(run, study));
     let finding = |headline| Finding::new(Topic::Policy, Confidence::Simulated, headline);
     let finding = match keeps_up.min_by(|a, b| mean(a).total_cmp(&mean(b))) {
         Some(best) => finding(format!(
@@ -111,4 +104,17 @@ pub(super) fn policy(study: &Study) -> Finding {
             all.collect::<Vec<_>>().join(", ")
         ))
         .detail("In an overload the rate tells policies apart. Response times do not.")
+}
+
+fn served(run: &PolicyRun) -> f64 {
+    run.result.requests_per_second
+}
+
+fn mean(run: &&PolicyRun) -> f64 {
+    run.result.response.mean_ns
+}
+
+/// A queue that grew for all of the trace, and was served soon after it, is no load that is served.
+fn is_short(run: &PolicyRun, study: &Study) -> bool {
+    study.dependent_replay || run.result.outstanding_mean <= REPLAY_WINDOW as f64
 }

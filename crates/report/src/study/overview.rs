@@ -141,22 +141,24 @@ fn share_of(stage: &Stage, all: &[Stage]) -> f64 {
 /// The stages of the mean response with their shares, in a line.
 pub(super) fn stages_in_line(study: &Study) -> String {
     let all = stages_of(&study.baseline().result.stages);
-    let words = |stage: &Stage| format!("{} {}", stage.name, percent(share_of(stage, &all)));
-    all.iter().filter(|stage| stage.ns > 0).map(words).collect::<Vec<_>>().join(", ")
+    all.iter()
+        .filter(|stage| stage.ns > 0)
+        .map(|stage| format!("{} {}", stage.name, percent(share_of(stage, &all))))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The stages of the mean response.
 pub(super) fn stages(study: &Study) -> Markup {
     let result = &study.baseline().result;
     let all = stages_of(&result.stages);
-    let part = |stage: &Stage| part_with_name(stage.name, stage.colour, share_of(stage, &all));
     let count = result.response.count.max(1) as f64;
     html! {
         p.lead {
             "Stages of the mean response of " (time(result.response.mean_ns))
             ". All of them are what btt calls Q2C; all but the host queue, D2C."
         }
-        (bars::one(&all.iter().map(part).collect::<Vec<_>>(), None))
+        (bars::one(&all.iter().map(|stage| part(stage, &all)).collect::<Vec<_>>(), None))
         table.stages {
             @for stage in &all {
                 tr {
@@ -167,6 +169,10 @@ pub(super) fn stages(study: &Study) -> Markup {
             }
         }
     }
+}
+
+fn part(stage: &Stage, all: &[Stage]) -> Part {
+    part_with_name(stage.name, stage.colour, share_of(stage, all))
 }
 
 /// Column of the map at which the measured part begins; None where it is the whole.
@@ -233,8 +239,13 @@ const TAIL_UNITS: f64 = 100.0;
 /// Points of the line of 99th percentiles; the worst is at the top.
 fn tails(place_time: &PlaceTime, worst: u64) -> String {
     let y = |p99: u64| TAIL_UNITS * (1.0 - p99 as f64 / worst as f64);
-    let point = |(column, &p99): (usize, &u64)| format!("{:.1},{:.1}", column as f64 + 0.5, y(p99));
-    place_time.p99_ns.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
+    place_time
+        .p99_ns
+        .iter()
+        .enumerate()
+        .map(|(column, &p99)| format!("{:.1},{:.1}", column as f64 + 0.5, y(p99)))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Time of the highest 99th percentile, with the number of requests then.
@@ -242,7 +253,6 @@ fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
     let Some(at) = place_time.p99_ns.iter().position(|&p99| p99 == worst) else {
         return String::new();
     };
-    let count = |column: &[u64]| column.iter().sum::<u64>();
     let all: u64 = place_time.counts.iter().map(|column| count(column)).sum();
     let mean = all as f64 / place_time.counts.len() as f64;
     let times = count(&place_time.counts[at]) as f64 / mean.max(f64::MIN_POSITIVE);
@@ -258,19 +268,23 @@ fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
     format!("It reaches {} {when}, {why}.", time(worst as f64))
 }
 
+fn count(column: &[u64]) -> u64 {
+    column.iter().sum::<u64>()
+}
+
 /// Share of the load in the busiest part of the space.
 fn where_most(place_time: &PlaceTime) -> String {
     let rows = place_time.counts[0].len();
-    let row = |row: usize| place_time.counts.iter().map(|column| column[row]).sum::<u64>();
-    let by_row: Vec<u64> = (0..rows).map(row).collect();
+    let by_row: Vec<u64> = (0..rows)
+        .map(|row| place_time.counts.iter().map(|column| column[row]).sum::<u64>())
+        .collect();
     let (all, most) = (by_row.iter().sum::<u64>(), by_row.iter().max().copied().unwrap_or(0));
     let share = most as f64 / all.max(1) as f64;
-    match share >= 0.5 {
-        true => format!("One sixteenth of the space gets {} of the requests.", percent(share)),
-        false => {
-            let used = by_row.iter().filter(|&&count| count * 100 > all).count();
-            format!("{used} of 16 parts of the space get more than 1 % of the requests each.")
-        }
+    if share >= 0.5 {
+        format!("One sixteenth of the space gets {} of the requests.", percent(share))
+    } else {
+        let used = by_row.iter().filter(|&&count| count * 100 > all).count();
+        format!("{used} of 16 parts of the space get more than 1 % of the requests each.")
     }
 }
 

@@ -1,12 +1,11 @@
 //! The study as a page.
 
 use freewheel_model::sched::POLICIES;
-use freewheel_model::stats::Summary;
 use freewheel_sim::BusyShares;
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
-use freewheel_study::{PolicyRun, Study};
+use freewheel_study::Study;
 
 use super::{beside, changes, doubts, figures, how_sure, overview, responses, scrub_page};
 use crate::finding::{Finding, Topic};
@@ -82,13 +81,16 @@ fn head_time(study: &Study) -> Markup {
 }
 
 fn busy_table(study: &Study) -> Markup {
-    let row = |run: &PolicyRun| {
-        let BusyShares { head, bus, electronics, busiest } = run.result.busy_shares;
-        let shares = [run.result.utilisation, head, bus, electronics].map(percent);
-        let ends = (run.title.clone(), busiest.title().to_owned());
-        std::iter::once(ends.0).chain(shares).chain([ends.1]).collect()
-    };
-    let rows: Vec<Vec<String>> = study.runs.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = study
+        .runs
+        .iter()
+        .map(|run| {
+            let BusyShares { head, bus, electronics, busiest } = run.result.busy_shares;
+            let shares = [run.result.utilisation, head, bus, electronics].map(percent);
+            let ends = (run.title.clone(), busiest.title().to_owned());
+            std::iter::once(ends.0).chain(shares).chain([ends.1]).collect()
+        })
+        .collect();
     table(&["policy", "drive busy", "head", "bus", "command processing", "busiest part"], &rows)
 }
 
@@ -122,11 +124,10 @@ fn policy_table(study: &Study, best: &str) -> Markup {
     let by_operation = study.runs.iter().map(|run| {
         let r = &run.result;
         let summaries = [&r.read_response, &r.write_response, &r.flush_response];
-        let pair = |s: &Summary| match s.count {
+        let times = summaries.into_iter().flat_map(|s| match s.count {
             0 => [String::from("-"), String::from("-")],
             _ => [ms(s.mean_ns), ms(s.p99_ns as f64)],
-        };
-        let times = summaries.into_iter().flat_map(pair);
+        });
         std::iter::once(run.title.clone()).chain(times).collect()
     });
     let operations = ["policy", "read mean", "p99", "write mean", "p99", "flush mean", "p99"];

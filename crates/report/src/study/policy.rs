@@ -34,15 +34,16 @@ fn turning(study: &Study) -> String {
     let ((own, Some(other)), Some(replay)) = (study.mean_changes(best), &study.other_replay) else {
         return String::new();
     };
-    match own <= -NOTICEABLE && other > -NOTICEABLE {
-        false => String::new(),
-        true => format!(
+    if own <= -NOTICEABLE && other > -NOTICEABLE {
+        format!(
             " {} changes it by {} here, but by {} {}.",
             best.title,
             signed(own),
             signed(other),
             replay.words()
-        ),
+        )
+    } else {
+        String::new()
     }
 }
 
@@ -55,18 +56,18 @@ fn under_other_replay(study: &Study, run: &PolicyRun) -> String {
 
 /// That a sentence holds for both replays, where there are two.
 fn under_both(study: &Study) -> &'static str {
-    match study.baseline().other_replay.is_some() {
-        true => " under both replays",
-        false => "",
-    }
+    if study.baseline().other_replay.is_some() { " under both replays" } else { "" }
 }
 
 /// The mean response of every run.
 fn means(study: &Study) -> Figure {
-    let bar = |run: &PolicyRun| (run.title.clone(), run.result.response.mean_ns / 1e6);
     Figure::Values {
         quantity: "mean response time, ms",
-        bars: study.runs.iter().map(bar).collect(),
+        bars: study
+            .runs
+            .iter()
+            .map(|run| (run.title.clone(), run.result.response.mean_ns / 1e6))
+            .collect(),
     }
 }
 
@@ -108,9 +109,10 @@ fn one_helps(study: &Study, baseline: &PolicyRun, best: &PolicyRun) -> Finding {
 /// A shorter mean that is paid with a longer p99 is half of the truth.
 fn longer_tail(baseline: &PolicyRun, best: &PolicyRun) -> String {
     let [before, after] = [baseline, best].map(|run| run.result.response.p99_ns as f64);
-    match after > before * (1.0 + NOTICEABLE) {
-        false => String::new(),
-        true => format!(" Its p99 is longer: {} ms instead of {} ms.", p99(best), p99(baseline)),
+    if after > before * (1.0 + NOTICEABLE) {
+        format!(" Its p99 is longer: {} ms instead of {} ms.", p99(best), p99(baseline))
+    } else {
+        String::new()
     }
 }
 
@@ -134,11 +136,10 @@ fn none_helps(study: &Study, baseline: &PolicyRun) -> Finding {
     let worst = study.worst_policy();
     let before = baseline.result.response.mean_ns;
     let loss = worst.result.response.mean_ns / before - 1.0;
-    let harm = match loss >= NOTICEABLE {
-        false => String::new(),
-        true => {
-            format!(" {} would raise it by {}, to {} ms.", worst.title, percent(loss), mean(worst))
-        }
+    let harm = if loss >= NOTICEABLE {
+        format!(" {} would raise it by {}, to {} ms.", worst.title, percent(loss), mean(worst))
+    } else {
+        String::new()
     };
     let headline = format!(
         "No policy that was compared lowers the mean response time of {} ms noticeably{}.{harm}{}{}",
@@ -197,10 +198,7 @@ fn reads_alone(study: &Study, baseline: &PolicyRun) -> String {
 
 /// Comparison of policies with the drive's own queue.
 fn one_at_a_time(baseline: &PolicyRun) -> &'static str {
-    match baseline.own_queue {
-        true => "Under a policy the drive has one command at a time.",
-        false => "",
-    }
+    if baseline.own_queue { "Under a policy the drive has one command at a time." } else { "" }
 }
 
 /// Means of the policies that are not in `told`.
@@ -208,10 +206,7 @@ fn others(study: &Study, told: &[&PolicyRun]) -> String {
     let rest = study.policies().filter(|run| told.iter().all(|told| told.title != run.title));
     let rest: Vec<String> =
         rest.map(|run| format!("{} ms under {}", mean(run), run.title)).collect();
-    match rest.is_empty() {
-        true => String::new(),
-        false => format!("The mean is {}.", rest.join(", ")),
-    }
+    if rest.is_empty() { String::new() } else { format!("The mean is {}.", rest.join(", ")) }
 }
 
 /// Number of requests that a policy chooses from.

@@ -39,11 +39,9 @@ fn of_changes(changes: &Changes) -> Vec<Line> {
 /// The baseline, and the best order where it is another.
 fn of_policies(study: &Study) -> Vec<Line> {
     let (today, best) = (study.baseline(), study.surest_policy_or_today());
-    let line = |run: &freewheel_study::PolicyRun| {
-        Line::longer_ms(&run.title, &run.result.response_distribution)
-    };
-    match best.title == today.title {
-        true => vec![line(today)],
-        false => vec![line(today), line(best)],
-    }
+    if best.title == today.title { vec![line(today)] } else { vec![line(today), line(best)] }
+}
+
+fn line(run: &freewheel_study::PolicyRun) -> Line {
+    Line::longer_ms(&run.title, &run.result.response_distribution)
 }

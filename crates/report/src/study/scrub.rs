@@ -67,13 +67,15 @@ fn in_idle_time(study: &Study) -> String {
         return String::new();
     };
     let time = if seconds > TIME_MAX_S { TOO_LONG.into() } else { about(seconds) };
-    let cost = match best.is_noticed() {
-        false => format!("requests do not notice it ({})", cost_of(best)),
-        true => format!("it costs requests: {}", cost_of(best)),
+    let cost = if best.is_noticed() {
+        format!("it costs requests: {}", cost_of(best))
+    } else {
+        format!("requests do not notice it ({})", cost_of(best))
     };
-    let of = match best.requests < study.trace.info.requests {
-        true => format!("; of the first {} requests", grouped(best.requests)),
-        false => String::new(),
+    let of = if best.requests < study.trace.info.requests {
+        format!("; of the first {} requests", grouped(best.requests))
+    } else {
+        String::new()
     };
     let how = match best.pause_ns {
         0 => "A scrub in idle time, without a pause, takes".to_owned(),
@@ -152,9 +154,10 @@ fn price_of_gaps(study: &Study, estimate: &ScrubEstimate) -> String {
     let before = study.baseline().result.response.mean_ns;
     let share = relative(before, estimate.response_ns_mean);
     let is_known = estimate.free_blocks_before_switched_off && !study.has_growing_queue();
-    match is_known && share >= NOTICEABLE {
-        true => format!(" Giving the gaps away makes the mean response {} longer.", percent(share)),
-        false => String::new(),
+    if is_known && share >= NOTICEABLE {
+        format!(" Giving the gaps away makes the mean response {} longer.", percent(share))
+    } else {
+        String::new()
     }
 }
 
@@ -192,9 +195,10 @@ pub(super) fn time_axis(longest_seconds: f64) -> (&'static str, f64) {
 
 /// Words for the pace of the load.
 fn pace(study: &Study, estimate: &ScrubEstimate) -> String {
-    match study.dependent_replay && estimate.seconds().is_some() {
-        true => "The load has this drive's pace: a request comes a think time after the one that it had waited for. `--replay arrivals` keeps the recorded times.".into(),
-        false => String::new(),
+    if study.dependent_replay && estimate.seconds().is_some() {
+        "The load has this drive's pace: a request comes a think time after the one that it had waited for. `--replay arrivals` keeps the recorded times.".into()
+    } else {
+        String::new()
     }
 }
 
@@ -267,9 +271,6 @@ fn course_of(arm: &ArmScrub) -> String {
     if arm.end == ScrubEnd::NoGaps {
         return "Requests that the drive's buffer serves, or that follow on the request before, wait for no rotation.".into();
     }
-    let when = |name: &str, seconds: Option<f64>| {
-        seconds.map(|seconds| format!("{name} after {}", span(seconds)))
-    };
     let times =
         [when("half of the drive", arm.seconds_50_percent), when("95 %", arm.seconds_95_percent)];
     let times: Vec<String> = times.into_iter().flatten().collect();
@@ -283,6 +284,10 @@ fn course_of(arm: &ArmScrub) -> String {
         None => rest_of(arm),
     };
     [read, last].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn when(name: &str, seconds: Option<f64>) -> Option<String> {
+    seconds.map(|seconds| format!("{name} after {}", span(seconds)))
 }
 
 /// Progress at which the scan slows down, and its end if it does not read all.
@@ -320,15 +325,17 @@ fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
     let [before, without] = [baseline.mean_ns, estimate.response_ns_mean].map(ms);
     let [before_p99, without_p99] =
         [baseline.p99_ns, estimate.response_ns_p99].map(|ns| ms(ns as f64));
-    let p99 = match before_p99 == without_p99 {
-        true => format!("p99 stays at {without_p99} ms"),
-        false => format!("p99 goes from {before_p99} to {without_p99} ms"),
+    let p99 = if before_p99 == without_p99 {
+        format!("p99 stays at {without_p99} ms")
+    } else {
+        format!("p99 goes from {before_p99} to {without_p99} ms")
     };
-    match before == without {
-        true => format!("{given_away}. That hardly changes the mean response time of {before} ms."),
-        false => format!(
+    if before == without {
+        format!("{given_away}. That hardly changes the mean response time of {before} ms.")
+    } else {
+        format!(
             "{given_away}. The mean response time goes from {before} to {without} ms, and {p99}."
-        ),
+        )
     }
 }
 

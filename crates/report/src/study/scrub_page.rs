@@ -3,7 +3,7 @@
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
-use freewheel_study::{ArmScrub, ScrubEstimate, ScrubPart, ScrubPoint, Study, latency_lines, line};
+use freewheel_study::{ArmScrub, ScrubEstimate, ScrubPoint, Study, latency_lines, line};
 
 use super::scrub::time_axis;
 use crate::free_work::{
@@ -37,9 +37,10 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
 fn head_use(estimate: &ScrubEstimate) -> Markup {
     let head_use = estimate.head_use;
     let moves = |free: f64| percent(head_use.transfer + free);
-    let given = match estimate.free_blocks_before_switched_off {
-        true => ", while the drive gives away the blocks that pass before requests",
-        false => "",
+    let given = if estimate.free_blocks_before_switched_off {
+        ", while the drive gives away the blocks that pass before requests"
+    } else {
+        ""
     };
     html! {
         h3 { "Use of the head's time" }
@@ -54,17 +55,20 @@ fn head_use(estimate: &ScrubEstimate) -> Markup {
 fn parts(estimate: &ScrubEstimate) -> Markup {
     let Some(number) = estimate.slowest_with_gaps() else { return html! {} };
     let arm = &estimate.arms[number];
-    let row = |part: &ScrubPart| {
-        vec![
-            percent(part.read_share),
-            span(part.seconds),
-            part.error.map_or("-".into(), percent),
-            arm.seconds.map_or("-".into(), |all| percent(part.seconds / all)),
-            rounds(part.rounds_a_day),
-            part.efficiency.map_or("-".into(), percent),
-        ]
-    };
-    let rows: Vec<Vec<String>> = arm.parts.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = arm
+        .parts
+        .iter()
+        .map(|part| {
+            vec![
+                percent(part.read_share),
+                span(part.seconds),
+                part.error.map_or("-".into(), percent),
+                arm.seconds.map_or("-".into(), |all| percent(part.seconds / all)),
+                rounds(part.rounds_a_day),
+                part.efficiency.map_or("-".into(), percent),
+            ]
+        })
+        .collect();
     let head = [
         "of the blocks",
         "in",
@@ -121,18 +125,20 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
 
 /// Share read by time if tasks received the whole potential, up to 100 % (figure 9 (a) of osdi00).
 fn potential_lines(estimate: &ScrubEstimate, shown: &[usize], unit_seconds: f64) -> Vec<Line> {
-    let of = |&number: &usize| {
-        let arm = &estimate.arms[number];
-        let bytes = (arm.blocks * estimate.block_bytes) as f64;
-        let seconds = (bytes / arm.potential_bytes_per_second).min(arm.seconds.unwrap_or(0.0));
-        let share = seconds * arm.potential_bytes_per_second / bytes;
-        let name = match estimate.arms.len() {
-            1 => "potential".into(),
-            _ => format!("{}, potential", name(number, estimate)),
-        };
-        line(&name, vec![(0.0, 0.0), (seconds / unit_seconds, 100.0 * share)])
-    };
-    shown.iter().map(of).collect()
+    shown
+        .iter()
+        .map(|&number| {
+            let arm = &estimate.arms[number];
+            let bytes = (arm.blocks * estimate.block_bytes) as f64;
+            let seconds = (bytes / arm.potential_bytes_per_second).min(arm.seconds.unwrap_or(0.0));
+            let share = seconds * arm.potential_bytes_per_second / bytes;
+            let name = match estimate.arms.len() {
+                1 => "potential".into(),
+                _ => format!("{}, potential", name(number, estimate)),
+            };
+            line(&name, vec![(0.0, 0.0), (seconds / unit_seconds, 100.0 * share)])
+        })
+        .collect()
 }
 
 fn percent_read(point: &ScrubPoint) -> f64 {
@@ -162,13 +168,15 @@ fn bandwidth(estimate: &ScrubEstimate, shown: &[usize]) -> Vec<Line> {
             _ => line(&format!("{}, {what}", name(number, estimate)), points),
         }
     };
-    let both = |&number: &usize| {
-        [
-            of(number, "in gaps", |at| at.bytes_per_second),
-            of(number, "potential", |at| at.potential_bytes_per_second),
-        ]
-    };
-    shown.iter().flat_map(both).collect()
+    shown
+        .iter()
+        .flat_map(|&number| {
+            [
+                of(number, "in gaps", |at| at.bytes_per_second),
+                of(number, "potential", |at| at.potential_bytes_per_second),
+            ]
+        })
+        .collect()
 }
 
 fn name(number: usize, estimate: &ScrubEstimate) -> String {

@@ -85,7 +85,6 @@ fn row(changes: &Changes, tried: &Tried, paint: Paint) -> String {
     let goal = changes.goal;
     let range = verdict::range(tried, goal);
     let p99 = verdict::range_of(tried, |effect| effect.p99);
-    let spaces = |words: &str, columns: usize| " ".repeat(columns.saturating_sub(words.len()));
     let (after_range, after_p99) = (spaces(&range, 18), spaces(&p99, 16));
     let range = match verdict::verdict(tried, goal) {
         Verdict::Better => paint.help(&range),
@@ -103,4 +102,8 @@ fn row(changes: &Changes, tried: &Tried, paint: Paint) -> String {
         paint.doubt(&warnings)
     );
     line.trim_end().to_owned()
+}
+
+fn spaces(words: &str, columns: usize) -> String {
+    " ".repeat(columns.saturating_sub(words.len()))
 }

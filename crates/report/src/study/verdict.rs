@@ -31,9 +31,10 @@ pub(super) fn verdict(tried: &Tried, goal: Goal) -> Verdict {
 
 /// The change of the goal; of both replays where they differ.
 pub(super) fn range(tried: &Tried, goal: Goal) -> String {
-    match is_within_noise(tried, goal) {
-        true => "within noise".into(),
-        false => range_of(tried, |effect| effect.of(goal)),
+    if is_within_noise(tried, goal) {
+        "within noise".into()
+    } else {
+        range_of(tried, |effect| effect.of(goal))
     }
 }
 
@@ -42,10 +43,7 @@ pub(super) fn range_of(tried: &Tried, of: impl Fn(&Effect) -> f64) -> String {
     let values = || effects(tried).map(&of);
     let (least, most) =
         (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-    match most - least < NOTICEABLE {
-        true => signed(of(&tried.effect)),
-        false => between(least, most),
-    }
+    if most - least < NOTICEABLE { signed(of(&tried.effect)) } else { between(least, most) }
 }
 
 /// Two changes. A unit that both have stands once.
@@ -66,9 +64,8 @@ pub(super) fn warnings(tried: &Tried, goal: Goal) -> Vec<String> {
     }
     words.extend(tried.turning_variants(goal).map(|variant| format!("turns {}", variant.words())));
     let disputed = effects(tried).filter(|effect| effect.is_disputed(goal));
-    let against = disputed.map(|effect| match effect.of(goal) < 0.0 {
-        true => effect.spread(goal).1,
-        false => effect.spread(goal).0,
+    let against = disputed.map(|effect| {
+        if effect.of(goal) < 0.0 { effect.spread(goal).1 } else { effect.spread(goal).0 }
     });
     if let Some(worst) = against.max_by(|a, b| a.abs().total_cmp(&b.abs())) {
         words.push(format!("slices disagree, up to {}", signed(worst)));
@@ -81,9 +78,10 @@ pub(super) fn warnings(tried: &Tried, goal: Goal) -> Vec<String> {
     let most = |tail: fn(&Effect) -> f64| paid().map(tail).fold(0.0, f64::max);
     let (all, reads) = (most(|effect| effect.p99), most(|effect| effect.reads_p99));
     if paid().next().is_some() {
-        words.push(match reads > all {
-            true => format!("p99 of reads up to {}", signed(reads)),
-            false => format!("p99 up to {}", signed(all)),
+        words.push(if reads > all {
+            format!("p99 of reads up to {}", signed(reads))
+        } else {
+            format!("p99 up to {}", signed(all))
         });
     }
     words

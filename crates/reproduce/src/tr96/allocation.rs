@@ -41,20 +41,21 @@ fn figure_3() -> [u32; 4] {
 
 /// The greatest ratio of greedy to best, as a share of the bound.
 fn worst(prng: &mut Prng, instances: u64, extents_max: u64) -> f64 {
-    let ratio = |_| {
-        let disks = 2 + prng.below(3) as u32;
-        let count = 2 + prng.below(8);
-        let most = extents_max.min(u64::from(disks));
-        let mut file = || -> Vec<f64> {
-            (0..1 + prng.below(most)).map(|_| (1 + prng.below(20)) as f64).collect()
-        };
-        let files: Vec<Vec<f64>> = (0..count).map(|_| file()).collect();
-        let (heats, _) = greedy(&files, disks);
-        let hottest = heats.iter().copied().fold(0.0, f64::max);
-        let best = least_hottest(&files, disks).expect("no more extents than disks");
-        hottest / best / static_bound(disks)
-    };
-    (0..instances).map(ratio).fold(0.0, f64::max)
+    (0..instances)
+        .map(|_| {
+            let disks = 2 + prng.below(3) as u32;
+            let count = 2 + prng.below(8);
+            let most = extents_max.min(u64::from(disks));
+            let mut file = || -> Vec<f64> {
+                (0..1 + prng.below(most)).map(|_| (1 + prng.below(20)) as f64).collect()
+            };
+            let files: Vec<Vec<f64>> = (0..count).map(|_| file()).collect();
+            let (heats, _) = greedy(&files, disks);
+            let hottest = heats.iter().copied().fold(0.0, f64::max);
+            let best = least_hottest(&files, disks).expect("no more extents than disks");
+            hottest / best / static_bound(disks)
+        })
+        .fold(0.0, f64::max)
 }
 
 /// The static greedy allocation: heats of the disks, and the disk of each extent.
@@ -70,8 +71,9 @@ fn greedy(files: &[Vec<f64>], disks: u32) -> (Vec<f64>, Vec<u32>) {
     }
     let mut allocator = Allocator::new(DiskOrder::Coolest, Passes::ByStatus, NewHeat::AtOnce);
     let placed = allocator.place_all(&mut placement, &mut heats, &extents);
-    let disk = |placed: Option<freewheel_model::array::allocation::Allocated>| {
-        placed.expect("there is room").place.disk
-    };
     (heats, placed.into_iter().map(disk).collect())
+}
+
+fn disk(placed: Option<freewheel_model::array::allocation::Allocated>) -> u32 {
+    placed.expect("there is room").place.disk
 }

@@ -210,8 +210,8 @@ pub(crate) fn tab6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let array = Array::new(context.seed)?;
     let (rates, methods) =
         if context.options.quick { SHORT } else { (BY_RATE.len(), METHODS.len()) };
-    let of_rate = |rate: usize| (0..methods).map(move |method| (rate, method));
-    let all: Vec<(usize, usize)> = (0..rates).flat_map(of_rate).collect();
+    let all: Vec<(usize, usize)> =
+        (0..rates).flat_map(|rate| (0..methods).map(move |method| (rate, method))).collect();
     let cells: Vec<Cell> = all
         .par_iter()
         .map(|&(rate, method)| Cell::run(&array, method, rate))
@@ -256,7 +256,6 @@ fn disks(context: &Context<'_>, cell: &Cell) -> [Row; 6] {
 }
 
 fn figure(cells: &[Cell]) -> Figure {
-    let is_drawn = |at: &(f64, f64)| at.1 < 500.0;
     let mut all = Vec::new();
     for (method, (name, _)) in METHODS.iter().enumerate() {
         for (cooled, what) in ["not cooled", "cooled"].into_iter().enumerate() {
@@ -268,4 +267,8 @@ fn figure(cells: &[Cell]) -> Figure {
         }
     }
     lines("requests a second", "mean response, ms", all)
+}
+
+fn is_drawn(at: &(f64, f64)) -> bool {
+    at.1 < 500.0
 }

@@ -15,7 +15,6 @@ pub(crate) fn model(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let alone = array.model.disk.optimal_parallelism(MEAN_KB, DISKS, rules.service);
     let load = Load { rate: 140.0, request: MEAN_KB };
     let limited = LoadLimit::of(&array.model, &load, &rules).map_or(0, |limit| limit.parallelism);
-    let unit = |disks: u32| libm::ceil(MEAN_KB / f64::from(disks.max(1))) as u64;
     let mut rows = vec![
         context
             .row("Gopt: unit for requests of 260 KB", "KB", 8.0, 0.0, unit(alone) as f64)
@@ -32,18 +31,23 @@ pub(crate) fn model(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows, figures: vec![figure_1(&array)] })
 }
 
+fn unit(disks: u32) -> u64 {
+    libm::ceil(MEAN_KB / f64::from(disks.max(1))) as u64
+}
+
 /// What figure 1 sketches: the more disks, the shorter the service of a request and the longer the time for
 /// which it keeps disks busy. The paper's has no scale; here it is a request of the mean size.
 fn figure_1(array: &Array) -> Figure {
     let disk = &array.model.disk;
-    let points = |of: &dyn Fn(u32) -> f64| -> Vec<(f64, f64)> {
-        (1..=DISKS).map(|disks| (f64::from(disks), 1e3 * of(disks))).collect()
-    };
     let service = |disks: u32| disk.service_s(MEAN_KB, disks, Array::rules().service);
     let busy = |disks: u32| f64::from(disks) * disk.service(MEAN_KB / f64::from(disks)).mean;
     let drawn =
         vec![line("service time", points(&service)), line("device-busy time", points(&busy))];
     lines("disks that serve a request of 260 KB", "ms", drawn)
+}
+
+fn points(of: &dyn Fn(u32) -> f64) -> Vec<(f64, f64)> {
+    (1..=DISKS).map(|disks| (f64::from(disks), 1e3 * of(disks))).collect()
 }
 
 const ROUNDED_UP: &str = "The model's best is all 32 disks, and ceil(260 / 32) is 9. The paper's 8 needs 33 to 37 disks, or rounding down.";
@@ -106,8 +110,7 @@ struct Grid<'a> {
 /// Sizes and loads, with the widths that a file of the size can have.
 fn sizes_and_loads() -> Vec<(u64, f64, Vec<u32>)> {
     let widths = |kb| WIDTHS.into_iter().filter(|&disks| u64::from(disks) <= kb).collect();
-    let of_size = |kb| LOADS.map(|load| (kb, load, widths(kb)));
-    SIZES_KB.into_iter().flat_map(of_size).collect()
+    SIZES_KB.into_iter().flat_map(|kb| LOADS.map(|load| (kb, load, widths(kb)))).collect()
 }
 
 /// The worst choice of the model over all sizes and loads: how much longer responses are than with the
@@ -118,12 +121,14 @@ fn choice_row(context: &Context<'_>, grid: &Grid<'_>) -> Result<Row, ConfigError
         .par_iter()
         .map(|(kb, load, widths)| {
             let rate = saturation(array, *kb, 1) * load;
-            let predicted = |&disks: &u32| {
-                let load = Load { rate, request: *kb as f64 };
-                let seconds = array.model.response_s(&load, disks, ForkJoin::SharedWaits);
-                seconds.map(|seconds| (disks, seconds))
-            };
-            let possible: Vec<(u32, f64)> = widths.iter().filter_map(predicted).collect();
+            let possible: Vec<(u32, f64)> = widths
+                .iter()
+                .filter_map(|&disks| {
+                    let load = Load { rate, request: *kb as f64 };
+                    let seconds = array.model.response_s(&load, disks, ForkJoin::SharedWaits);
+                    seconds.map(|seconds| (disks, seconds))
+                })
+                .collect();
             let chosen = possible.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("one disk can");
             let mut simulated = Vec::new();
             for &(disks, _) in &possible {

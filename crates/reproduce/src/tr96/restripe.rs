@@ -57,13 +57,10 @@ pub(crate) fn restripe(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let [kept, some, every] =
         [response_ms(&before)?, response_ms(&hottest)?, response_ms(&wanted)?];
-    let mib = |changed: &dyn Fn(usize) -> bool| {
-        let kb: u64 =
-            (0..ACTIVE).filter(|&file| changed(file)).map(|file| array.sizes_kb()[file]).sum();
-        kb as f64 / 1024.0
-    };
-    let is_changed = |file: usize| restriped.iter().any(|it| it.file.0 as usize == file);
-    let (of_some, of_every) = (mib(&is_changed), mib(&|file| before[file] != wanted[file]));
+    let (of_some, of_every) = (
+        mib(&|file| restriped.iter().any(|it| it.file.0 as usize == file), &array),
+        mib(&|file| before[file] != wanted[file], &array),
+    );
     let [disks_before, disks_after] = parallelism.map(|disks| f64::from(disks.unwrap_or_default()));
     let rows = vec![
         context.holds("the first check has nothing to compare with", first.is_err()),
@@ -84,4 +81,10 @@ pub(crate) fn restripe(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             .noted(format!("{every:.1} ms; {of_every:.0} MiB")),
     ];
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn mib(changed: &dyn Fn(usize) -> bool, array: &Array) -> f64 {
+    let kb: u64 =
+        (0..ACTIVE).filter(|&file| changed(file)).map(|file| array.sizes_kb()[file]).sum();
+    kb as f64 / 1024.0
 }

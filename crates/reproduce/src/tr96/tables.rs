@@ -36,10 +36,13 @@ pub(crate) fn tab3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             Ok(run.response.mean_ns / 1e6)
         })
         .collect::<Result<_, ConfigError>>()?;
-    let row = |(&(name, _, paper), &ours): (&(&str, Method, f64), &f64)| {
-        context.row(&format!("{name}: response"), "ms", paper, 0.1 * paper, ours)
-    };
-    let mut rows: Vec<Row> = LIGHT.iter().zip(&means).map(row).collect();
+    let mut rows: Vec<Row> = LIGHT
+        .iter()
+        .zip(&means)
+        .map(|(&(name, _, paper), &ours)| {
+            context.row(&format!("{name}: response"), "ms", paper, 0.1 * paper, ours)
+        })
+        .collect();
     let papers: Vec<f64> = LIGHT.iter().map(|&(_, _, paper)| paper).collect();
     rows.push(context.holds("order of the methods", is_same_order(&papers, &means)));
     Ok(Outcome { rows, figures: Vec::new() })
@@ -173,28 +176,29 @@ fn column(context: &Context<'_>, array: &Array, method: usize) -> Result<Vec<Cel
     let map = array.place(striping);
     let run =
         |rate: f64| array.run(&map.clone(), &array.uniform(rate), requests(context), &mut |_| {});
-    let cell = |at: usize| {
-        let (rate, papers) = BY_RATE[at];
-        let result = run(rate)?;
-        let ms = result.response.mean_ns / 1e6;
-        let quantity = format!("{name}, lambda {rate}");
-        let row = match papers[method] {
-            paper if paper == INFINITE => overloaded(context, &quantity, &result),
-            paper if paper < NEAR_SATURATION * BY_RATE[0].1[method] => {
-                let quantity = format!("{quantity}: response");
-                let row = context.row(&quantity, "ms", paper, 0.2 * paper, ms);
-                row.noted(format!("hottest disk busy {:.1} %", 100.0 * hottest(&result)))
-            }
-            paper => {
-                let ours = rate_of(paper, rate, run)?;
-                let quantity = format!("{quantity}: lambda with the paper's response");
-                let row = context.row(&quantity, "1/s", rate, 0.05 * rate, ours);
-                row.noted(format!("{ms:.1} ms at {rate}, paper {paper} ms"))
-            }
-        };
-        Ok(Cell { rate: at, method, row, ms })
-    };
-    (0..BY_RATE.len()).map(cell).collect()
+    (0..BY_RATE.len())
+        .map(|at| {
+            let (rate, papers) = BY_RATE[at];
+            let result = run(rate)?;
+            let ms = result.response.mean_ns / 1e6;
+            let quantity = format!("{name}, lambda {rate}");
+            let row = match papers[method] {
+                paper if paper == INFINITE => overloaded(context, &quantity, &result),
+                paper if paper < NEAR_SATURATION * BY_RATE[0].1[method] => {
+                    let quantity = format!("{quantity}: response");
+                    let row = context.row(&quantity, "ms", paper, 0.2 * paper, ms);
+                    row.noted(format!("hottest disk busy {:.1} %", 100.0 * hottest(&result)))
+                }
+                paper => {
+                    let ours = rate_of(paper, rate, run)?;
+                    let quantity = format!("{quantity}: lambda with the paper's response");
+                    let row = context.row(&quantity, "1/s", rate, 0.05 * rate, ours);
+                    row.noted(format!("{ms:.1} ms at {rate}, paper {paper} ms"))
+                }
+            };
+            Ok(Cell { rate: at, method, row, ms })
+        })
+        .collect()
 }
 
 const TRACK: usize = 3;
@@ -205,7 +209,6 @@ const GOPT_140: usize = 6;
 /// What tuning for a load is worth. The cells are in the order of the table.
 fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
     let ours = |rate: usize, method: usize| cells[rate * LOADED.len() + method].ms;
-    let paper = |rate: usize, method: usize| BY_RATE[rate].1[method];
     let last = BY_RATE.len() - 1;
     let factor = |of: Of<'_>, method: usize| of(last, method) / of(last, OPT_140);
     let of_both = |of: Of<'_>| factor(of, TRACK).min(factor(of, CYL));
@@ -220,12 +223,16 @@ fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
         factor(&paper, CYL)
     );
     let mean = |of: Of<'_>| {
-        let ratio = |rate| of(rate, OPT_140) / of(rate, GOPT_140);
-        (0..=last).map(ratio).sum::<f64>() / BY_RATE.len() as f64
+        (0..=last).map(|rate| of(rate, OPT_140) / of(rate, GOPT_140)).sum::<f64>()
+            / BY_RATE.len() as f64
     };
     let quantity = "Opt140's response over Gopt140's, mean over the rates";
     let opt = context.row(quantity, "", thousandths(mean(&paper)), 0.03, mean(&ours));
     vec![both.derived().noted(note), opt.derived().deviates(1.0, 0.01, UNROUNDED)]
+}
+
+fn paper(rate: usize, method: usize) -> f64 {
+    BY_RATE[rate].1[method]
 }
 
 fn thousandths(ratio: f64) -> f64 {
@@ -277,7 +284,6 @@ fn rate_of(
 fn figure(cells: &[Cell]) -> Figure {
     let mut all = Vec::new();
     for (method, &(name, _)) in LOADED.iter().enumerate() {
-        let is_drawn = |at: &(f64, f64)| at.1 < 300.0;
         let ours = cells.iter().filter(|cell| cell.method == method);
         let ours = ours.map(|cell| (BY_RATE[cell.rate].0, cell.ms));
         all.push(line(name, ours.filter(is_drawn).collect()));
@@ -285,4 +291,8 @@ fn figure(cells: &[Cell]) -> Figure {
         all.push(dots(&format!("{name}, paper"), paper.filter(is_drawn).collect()));
     }
     lines("requests a second", "mean response, ms", all)
+}
+
+fn is_drawn(at: &(f64, f64)) -> bool {
+    at.1 < 300.0
 }

@@ -185,17 +185,22 @@ impl Web {
         let log = WebLog::open(path, true)?;
         let blocks: Vec<u64> = log.files.iter().map(|file| file.bytes.div_ceil(512)).collect();
         let mut counts = vec![0; blocks.len()];
-        let request = |request: &freewheel_trace::WebRequest| {
-            counts[request.file as usize] += 1;
-            FileRequest {
-                arrival: request.arrival,
-                op: Op::Read,
-                file: request.file,
-                first: 0,
-                blocks: Blocks::new(request.bytes.div_ceil(512).min(blocks[request.file as usize])),
-            }
-        };
-        let requests = log.requests.iter().map(request).collect();
+        let requests = log
+            .requests
+            .iter()
+            .map(|request| {
+                counts[request.file as usize] += 1;
+                FileRequest {
+                    arrival: request.arrival,
+                    op: Op::Read,
+                    file: request.file,
+                    first: 0,
+                    blocks: Blocks::new(
+                        request.bytes.div_ceil(512).min(blocks[request.file as usize]),
+                    ),
+                }
+            })
+            .collect();
         Ok(Self { blocks, requests, counts })
     }
 
@@ -215,7 +220,7 @@ impl Web {
             boundary: Blocks::new(TRACK),
             heat: placing.heat(COLD_BLOCKS as f64, 0.0),
         };
-        let file = |(&blocks, &count): (&u64, &u64)| {
+        let asked = self.blocks.iter().zip(&self.counts).map(|(&blocks, &count)| {
             let stripes = stripes_of_unit(blocks, TRACK, DISKS);
             let of_run = cost.access_s(Blocks::new(blocks.div_ceil(u64::from(stripes.width))));
             let head_time = count as f64 * of_run * f64::from(stripes.width);
@@ -226,8 +231,7 @@ impl Web {
                 boundary: Blocks::new(TRACK),
                 heat: placing.heat(blocks as f64, head_time),
             }
-        };
-        let asked = self.blocks.iter().zip(&self.counts).map(file);
+        });
         let files: Vec<FileOnDisks> = asked.chain((0..cold).map(|_| cold_file)).collect();
         let mut order: Vec<usize> = (0..files.len()).collect();
         let prng = &mut Prng::new(seed, "tr96 order of the web server's files");
@@ -395,8 +399,10 @@ impl Devices {
             &mut |_| {},
         )?;
         requests.sort_by_key(|request| request.arrival);
-        let whole = |end: &u64| end.div_ceil(FRAGMENT) * FRAGMENT;
-        Ok(Self { blocks: blocks.iter().map(whole).collect(), requests })
+        Ok(Self {
+            blocks: blocks.iter().map(|end| end.div_ceil(FRAGMENT) * FRAGMENT).collect(),
+            requests,
+        })
     }
 
     /// Leaves one of the parts of the trace out, and the time that it took.
@@ -426,11 +432,13 @@ impl Devices {
     fn peak(&self) -> Vec<FileRequest> {
         let from = (self.requests.len() as f64 * PEAK_FROM) as usize;
         let start = self.requests[from].arrival;
-        let moved = |request: &FileRequest| {
-            let arrival = SimTime::ZERO + (request.arrival - start);
-            FileRequest { arrival, ..*request }
-        };
-        self.requests[from..].iter().map(moved).collect()
+        self.requests[from..]
+            .iter()
+            .map(|request| {
+                let arrival = SimTime::ZERO + (request.arrival - start);
+                FileRequest { arrival, ..*request }
+            })
+            .collect()
     }
 
     /// A device is a file, and a fragment an extent of it. Fragments lie where they are in the trace, or
@@ -492,10 +500,10 @@ impl Devices {
         for (turn, &fragment) in order.iter().enumerate() {
             let open = |disk: &usize| loads[*disk].1 < most;
             let disk = match placing {
-                Placing::ByHeat => {
-                    let coolest = |a: &usize, b: &usize| loads[*a].0.total_cmp(&loads[*b].0);
-                    (0..disks).filter(open).min_by(coolest).expect("there is room")
-                }
+                Placing::ByHeat => (0..disks)
+                    .filter(open)
+                    .min_by(|a, b| loads[*a].0.total_cmp(&loads[*b].0))
+                    .expect("there is room"),
                 Placing::Random => {
                     let first = prng.below(disks as u64) as usize;
                     (0..disks).map(|at| (first + at) % disks).find(open).expect("there is room")
@@ -589,11 +597,16 @@ pub(crate) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let whole = old.ms() / new.ms();
     rows.push(context.measured("whole run: response not cooled over cooled", "", whole));
     rows.extend(light_rows(context, &bank)?);
-    let declared = |row: Row| match trace.is_generated() {
-        true => row.generated(&trace.words),
-        false => row.standing_in(&trace.words),
-    };
-    let rows = rows.into_iter().map(declared).collect();
+    let rows = rows
+        .into_iter()
+        .map(|row| {
+            if trace.is_generated() {
+                row.generated(&trace.words)
+            } else {
+                row.standing_in(&trace.words)
+            }
+        })
+        .collect();
     Ok(Outcome { rows, figures: over_time::figures([&old, &new]) })
 }
 
@@ -644,15 +657,17 @@ fn peak_rows(
 
 /// Rows of the trace at its own load.
 fn light_rows(context: &Context<'_>, bank: &Bank) -> Result<[Row; 2], ConfigError> {
-    let run = |cooling: Option<Cooling>| {
-        bank.setting(bank.devices.requests.clone(), 0.2).run(&bank.as_traced(), cooling)
-    };
-    let old = run(None)?;
-    let [new, eager] = [DELTA_OF_FRAGMENTS, DELTA].map(|delta| run(Some(bank.cooling(delta))));
+    let old = run(None, bank)?;
+    let [new, eager] =
+        [DELTA_OF_FRAGMENTS, DELTA].map(|delta| run(Some(bank.cooling(delta)), bank));
     let (new, eager) = (new?, eager?);
     let quantity = "light load alone: response cooled over not cooled";
     let limit = context.row_in(quantity, "", [0.0, 1.02], new.ms() / old.ms());
     let quantity = "light load alone, threshold of 5 %: the same";
     let free = context.measured(quantity, "", eager.ms() / old.ms());
     Ok([limit.calibrated_by(CHOSEN).noted(new.against(&old)), free.noted(eager.against(&old))])
+}
+
+fn run(cooling: Option<Cooling>, bank: &Bank) -> Result<Watched, ConfigError> {
+    bank.setting(bank.devices.requests.clone(), 0.2).run(&bank.as_traced(), cooling)
 }

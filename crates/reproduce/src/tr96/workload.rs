@@ -94,14 +94,18 @@ impl Array {
 
     /// The same, each file in its own way.
     pub(super) fn place_striped(&self, all: &[Stripes], boundary: Blocks) -> FileMap {
-        let cut = |(&kb, stripes): (&u64, &Stripes)| FileOnDisks {
-            blocks: Blocks::new(kb * BLOCKS_A_KB),
-            unit: Blocks::new(stripes.unit * BLOCKS_A_KB),
-            width: stripes.width,
-            boundary,
-            heat: 0.0,
-        };
-        let files: Vec<FileOnDisks> = self.sizes_kb.iter().zip(all).map(cut).collect();
+        let files: Vec<FileOnDisks> = self
+            .sizes_kb
+            .iter()
+            .zip(all)
+            .map(|(&kb, stripes)| FileOnDisks {
+                blocks: Blocks::new(kb * BLOCKS_A_KB),
+                unit: Blocks::new(stripes.unit * BLOCKS_A_KB),
+                width: stripes.width,
+                boundary,
+                heat: 0.0,
+            })
+            .collect();
         let allocator =
             &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
         place(&files, self.order.iter().copied(), &self.capacities(), allocator)
@@ -134,12 +138,15 @@ impl Array {
 
     /// How files are used when each of the classes A and B is as likely as any other: `rate` in all.
     pub(super) fn uniform(&self, rate: f64) -> Vec<FileLoad> {
-        let load = |(number, &kb): (usize, &u64)| {
-            let blocks = Blocks::new(kb * BLOCKS_A_KB);
-            let rate = if number < ACTIVE { rate / ACTIVE as f64 } else { 0.0 };
-            FileLoad { blocks, request: blocks, rate, reads: READS }
-        };
-        self.sizes_kb.iter().enumerate().map(load).collect()
+        self.sizes_kb
+            .iter()
+            .enumerate()
+            .map(|(number, &kb)| {
+                let blocks = Blocks::new(kb * BLOCKS_A_KB);
+                let rate = if number < ACTIVE { rate / ACTIVE as f64 } else { 0.0 };
+                FileLoad { blocks, request: blocks, rate, reads: READS }
+            })
+            .collect()
     }
 
     /// The same with the Zipf-like skew of equation 26, 70 % of the requests to 30 % of the files. The
@@ -147,13 +154,16 @@ impl Array {
     /// table 2 states for both workloads. Rank 1 alone has a tenth of the requests.
     pub(super) fn skewed(&self, rate: f64) -> Vec<FileLoad> {
         let exponent = libm::log(0.7) / libm::log(0.3);
-        let up_to = |rank: usize| libm::pow(rank as f64 / ACTIVE as f64, exponent);
-        let shares: Vec<f64> = (0..ACTIVE).map(|rank| up_to(rank + 1) - up_to(rank)).collect();
+        let shares: Vec<f64> =
+            (0..ACTIVE).map(|rank| up_to(rank + 1, exponent) - up_to(rank, exponent)).collect();
         let prng = &mut Prng::new(self.seed, "tr96 ranks");
         let files = loop {
             let files = drawn(prng, ACTIVE, ACTIVE);
-            let of_rank = |(&file, share): (&usize, &f64)| share * self.sizes_kb[file] as f64;
-            let mean: f64 = files.iter().zip(&shares).map(of_rank).sum();
+            let mean: f64 = files
+                .iter()
+                .zip(&shares)
+                .map(|(&file, share)| share * self.sizes_kb[file] as f64)
+                .sum();
             if (mean / MEAN_KB - 1.0).abs() < 0.01 {
                 break files;
             }
@@ -251,6 +261,10 @@ impl Array {
             seed: self.seed,
         }
     }
+}
+
+fn up_to(rank: usize, exponent: f64) -> f64 {
+    libm::pow(rank as f64 / ACTIVE as f64, exponent)
 }
 
 /// Sizes in KB, exponential within a class. They are scaled to the mean that table 2 states of the class: a

@@ -242,8 +242,8 @@ impl EmulatedDrive {
             buffer.write_cache = cache;
         }
         spec.electronics.sector = behaviour.sector.unwrap_or(spec.electronics.sector);
-        let unbuilt = |source| EmulatedDriveError::Build { origin: name.into(), source };
-        let drive = Drive::build(&spec).map_err(unbuilt)?;
+        let drive = Drive::build(&spec)
+            .map_err(|source| EmulatedDriveError::Build { origin: name.into(), source })?;
         let electronics = spec.electronics.with_processing(spec.overhead);
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
         let unit = DriveUnit::new(&inside, &electronics)

@@ -41,11 +41,17 @@ impl BadBlocks {
 
     /// Extends each bad block to its whole sector.
     pub(super) fn in_sectors(self, sectors: Sectors) -> Self {
-        let all = |block: Lbn| {
-            let (from, to) = sectors.cover(block, block + Blocks::new(1));
-            (from.get()..to.get()).map(Lbn::new)
-        };
-        Self { blocks: self.blocks.into_iter().flat_map(all).collect(), ..self }
+        Self {
+            blocks: self
+                .blocks
+                .into_iter()
+                .flat_map(|block| {
+                    let (from, to) = sectors.cover(block, block + Blocks::new(1));
+                    (from.get()..to.get()).map(Lbn::new)
+                })
+                .collect(),
+            ..self
+        }
     }
 
     /// The first of the blocks `start..start + blocks` that is bad.

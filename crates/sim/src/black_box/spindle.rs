@@ -100,7 +100,6 @@ impl Spindle {
 
     /// The first time of the host at which the spindle's clock shows `own`.
     pub fn others(&self, own: SimTime) -> SimTime {
-        let later = |ns: u64, by: i128| (i128::from(ns) + by).clamp(0, i128::from(u64::MAX)) as u64;
         let mut ns = own.ns();
         // The drift is a small part of the time, so each correction shrinks the error about a
         // thousandfold; four leave some nanoseconds.
@@ -117,6 +116,10 @@ impl Spindle {
         }
         SimTime::from_ns(ns)
     }
+}
+
+fn later(ns: u64, by: i128) -> u64 {
+    (i128::from(ns) + by).clamp(0, i128::from(u64::MAX)) as u64
 }
 
 #[cfg(test)]

@@ -250,14 +250,13 @@ impl CacheConfig {
     /// sequential prefetch, a separate prefetch buffer, a write buffer of 0.1 % with data of up to an
     /// hour.
     pub fn resource_rich(storage_used: Bytes) -> Self {
-        let share = |part: u64| Bytes::new((storage_used.get() / part).next_multiple_of(4096));
         let write_buffer = WriteBufferConfig {
-            size: share(1000),
+            size: share(1000, storage_used),
             max_age: Some(SimDuration::from_secs(3600)),
             ..WriteBufferConfig::default()
         };
         Self {
-            size: share(100),
+            size: share(100, storage_used),
             prefetch_buffer: Some(Bytes::new(8 << 20)),
             prefetch: PrefetchConfig::conditional(Bytes::from_kib(8)),
             opportunistic: OpportunisticConfig::tr03(),
@@ -350,6 +349,10 @@ impl CacheConfig {
                 .unwrap_or(self.queue_depth),
         }
     }
+}
+
+fn share(part: u64, storage_used: Bytes) -> Bytes {
+    Bytes::new((storage_used.get() / part).next_multiple_of(4096))
 }
 
 impl PrefetchConfig {

@@ -32,9 +32,10 @@ fn idle(key: &'static str, why: impl Into<String>) -> WithoutEffect {
 
 /// Reason why a drive has no electronics in an experiment.
 fn bare(config: &SimConfig) -> String {
-    match config.electronics {
-        false => "with `electronics = false` requests meet the bare mechanics".into(),
-        true => format!("the file of {} describes no electronics", config.drive),
+    if config.electronics {
+        format!("the file of {} describes no electronics", config.drive)
+    } else {
+        "with `electronics = false` requests meet the bare mechanics".into()
     }
 }
 
@@ -75,10 +76,7 @@ pub(crate) fn check_effect(config: &SimConfig, spec: &DriveSpec) -> Result<(), C
 
 /// Reason why a drive has no buffer in an experiment.
 fn bufferless(config: &SimConfig, spec: &DriveSpec) -> String {
-    match config.has_electronics(spec) {
-        true => "the drive has no buffer".into(),
-        false => bare(config),
-    }
+    if config.has_electronics(spec) { "the drive has no buffer".into() } else { bare(config) }
 }
 
 /// Change that gives an experiment electronics.
@@ -131,9 +129,10 @@ impl SimConfig {
             self.freeblock.is_some() || self.cache.is_some() || self.host.is_some();
         let is_choice = self.scheduler != PolicySpec::Fcfs && !self.scheduler.is_linux();
         let is_files = matches!(self.workload, Workload::Files(_));
-        let depth = match self.has_electronics(spec) {
-            true => spec.electronics.queue.unwrap_or_default().depth,
-            false => 1,
+        let depth = if self.has_electronics(spec) {
+            spec.electronics.queue.unwrap_or_default().depth
+        } else {
+            1
         };
         if !is_choice || has_other_queue || is_files || outstanding_max > u64::from(depth) {
             return None;

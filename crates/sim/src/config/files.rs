@@ -443,11 +443,6 @@ impl FilesWorkload {
             let is = self.arrival_speedup;
             return Err(format!("`arrival_speedup` is {is}: {RATE_MIN} to {RATE_MAX} are allowed"));
         }
-        let whole_blocks =
-            |key: &str, bytes: Bytes| match bytes.get() > 0 && bytes.get().is_multiple_of(512) {
-                true => Ok(()),
-                false => Err(format!("`{key}` is {bytes}: whole blocks of 512 B are needed")),
-            };
         whole_blocks("align", self.align)?;
         if let FileStripes::Unit(unit) = self.stripes {
             whole_blocks("stripes.unit", unit)?;
@@ -460,8 +455,10 @@ impl FilesWorkload {
             class.check().map_err(|says| format!("`classes[{number}].{says}"))?;
         }
         for (number, class) in self.classes.iter().enumerate() {
-            let is_twin = |other: &FileClass| other.name.is_some() && other.name == class.name;
-            if let Some(first) = self.classes[..number].iter().position(is_twin) {
+            if let Some(first) = self.classes[..number]
+                .iter()
+                .position(|other| other.name.is_some() && other.name == class.name)
+            {
                 return Err(format!(
                     "`classes[{number}].name` is that of `classes[{first}]`: give it another"
                 ));
@@ -567,6 +564,14 @@ impl FilesWorkload {
     }
 }
 
+fn whole_blocks(key: &str, bytes: Bytes) -> Result<(), String> {
+    if bytes.get() > 0 && bytes.get().is_multiple_of(512) {
+        Ok(())
+    } else {
+        Err(format!("`{key}` is {bytes}: whole blocks of 512 B are needed"))
+    }
+}
+
 /// Range of rates: from one in twelve days.
 const RATE_MIN: f64 = 1e-6;
 const RATE_MAX: f64 = 1e9;
@@ -597,16 +602,19 @@ impl FileClass {
         if !(0.0..=1.0).contains(&self.reads) {
             return Err(format!("reads` is {}: a share of 0 to 1 is needed", self.reads));
         }
-        if let Some(HotFiles { files, requests }) = self.hot {
-            let is_share = |share: f64| share > 0.0 && share < 1.0;
-            if !(is_share(files) && is_share(requests) && requests >= files) {
-                return Err(format!(
-                    "hot` is {{ files = {files}, requests = {requests} }}: a share of the files and a larger one of the requests are needed, as {{ files = 0.3, requests = 0.7 }}"
-                ));
-            }
+        if let Some(HotFiles { files, requests }) = self.hot
+            && !(is_share(files) && is_share(requests) && requests >= files)
+        {
+            return Err(format!(
+                "hot` is {{ files = {files}, requests = {requests} }}: a share of the files and a larger one of the requests are needed, as {{ files = 0.3, requests = 0.7 }}"
+            ));
         }
         Ok(())
     }
+}
+
+fn is_share(share: f64) -> bool {
+    share > 0.0 && share < 1.0
 }
 
 impl CoolingConfig {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 use crate::background::{CONSERVATISM_MAX, FreeblockConfig};
-use crate::black_box::{BadBlocks, Behaviour, BehaviourError, EmulatedDrive};
+use crate::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use crate::library::DriveError;
 
 /// A scheduler outside the drive. It has the drive's file; of the drive itself it sees commands and the
@@ -48,26 +48,25 @@ impl HostConfig {
                 "`scheduler.conservatism` is {margin}: at most {CONSERVATISM_MAX} are allowed"
             ));
         }
-        let wrong = |rule| format!("`scheduler.budget` is {budget}: {rule}");
-        self.scheduler.check_budget().map_err(wrong)?;
+        self.scheduler
+            .check_budget()
+            .map_err(|rule| format!("`scheduler.budget` is {budget}: {rule}"))?;
         self.scheduler
             .check_off_slots()
             .map_err(|(key, value, rule)| format!("`scheduler.{key}` is {value}: {rule}"))?;
-        let wrong = |error: BehaviourError| {
+        self.behaviour.check().map_err(|error| {
             format!("`behaviour.{}` is {}: {}", error.key, error.value, error.rule)
-        };
-        self.behaviour.check().map_err(wrong)?;
+        })?;
         let depth = self.behaviour.queue_depth.unwrap_or(queue_depth);
         if depth < queue_depth {
             return Err(format!(
                 "`behaviour.queue_depth` is {depth}: the scheduler sends {queue_depth} commands at once (`scheduler.queue_depth`)"
             ));
         }
-        let is_limited = |freeblock: &FreeblockConfig| {
+        if freeblock.is_some_and(|freeblock| {
             freeblock.conservatism != SimDuration::ZERO
                 || freeblock.same_track != SameTrack::Distinct
-        };
-        if freeblock.is_some_and(is_limited) {
+        }) {
             return Err(
                 "`freeblock.conservatism` and `freeblock.same_track` are of a planner inside \
                         the drive: with `host` give `scheduler.conservatism` and \

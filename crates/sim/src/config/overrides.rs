@@ -102,11 +102,12 @@ fn remove(root: &mut toml::Value, parts: &[&str]) -> Result<(), String> {
 
 /// True if one of the overrides has brought in the value of this key, alone or with a table it is in.
 pub(crate) fn bring(overrides: &[String], key: &[&str]) -> bool {
-    let brings = |text: &String| {
-        let (of, _) = key_and_value(text).ok()?;
-        Some(key.starts_with(&parts(of.trim()).ok()?))
-    };
-    overrides.iter().any(|text| brings(text) == Some(true))
+    overrides.iter().any(|text| brings(text, key) == Some(true))
+}
+
+fn brings(text: &str, key: &[&str]) -> Option<bool> {
+    let (of, _) = key_and_value(text).ok()?;
+    Some(key.starts_with(&parts(of.trim()).ok()?))
 }
 
 /// True if one of the overrides has brought in a value within the table of this key.
@@ -201,18 +202,23 @@ pub(crate) fn to_blame(
     if is_there(&[]) {
         return None;
     }
-    let is_needed = |&number: &usize| {
-        let mut others = overrides.to_vec();
-        others.remove(number);
-        !is_there(&others)
-    };
-    let needed: Vec<usize> = (0..overrides.len()).filter(is_needed).collect();
-    let named = |number: usize| format!("--set {}", overrides[number]);
-    let names: Vec<String> = match needed.is_empty() {
-        true => (0..overrides.len()).map(named).collect(),
-        false => needed.into_iter().map(named).collect(),
+    let needed: Vec<usize> = (0..overrides.len())
+        .filter(|&number| {
+            let mut others = overrides.to_vec();
+            others.remove(number);
+            !is_there(&others)
+        })
+        .collect();
+    let names: Vec<String> = if needed.is_empty() {
+        (0..overrides.len()).map(|number| named(number, overrides)).collect()
+    } else {
+        needed.into_iter().map(|number| named(number, overrides)).collect()
     };
     Some(names.join(" "))
+}
+
+fn named(number: usize, overrides: &[String]) -> String {
+    format!("--set {}", overrides[number])
 }
 
 #[cfg(test)]

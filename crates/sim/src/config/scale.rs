@@ -51,8 +51,9 @@ impl ScaleConfig {
         if *self == Self::default() {
             return Ok(spec);
         }
-        let wrong = |error| ConfigError::Scale { message: self.explain(&error) };
-        self.scaling().apply(&spec).map_err(wrong)
+        self.scaling()
+            .apply(&spec)
+            .map_err(|error| ConfigError::Scale { message: self.explain(&error) })
     }
 
     fn explain(&self, error: &ScaleError) -> String {

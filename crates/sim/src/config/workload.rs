@@ -176,9 +176,7 @@ impl TraceWorkload {
     /// One workload for each of its traces.
     pub(crate) fn streams(&self) -> Vec<Self> {
         let files = std::iter::once(&self.file).chain(&self.merge);
-        let stream =
-            |file: &PathBuf| Self { file: file.clone(), merge: Vec::new(), ..self.clone() };
-        files.map(stream).collect()
+        files.map(|file| Self { file: file.clone(), merge: Vec::new(), ..self.clone() }).collect()
     }
 
     /// Time at which the requests of a trace with this first pass arrive.
@@ -187,9 +185,10 @@ impl TraceWorkload {
             ReplayMode::Auto => trace.is_some_and(TraceInfo::tells_dependence),
             mode => mode == ReplayMode::Dependent,
         };
-        match is_dependent {
-            true => ReplayTiming::Dependent(self.think_time),
-            false => ReplayTiming::Arrivals { speedup: self.arrival_speedup },
+        if is_dependent {
+            ReplayTiming::Dependent(self.think_time)
+        } else {
+            ReplayTiming::Arrivals { speedup: self.arrival_speedup }
         }
     }
 

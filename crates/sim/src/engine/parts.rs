@@ -26,8 +26,9 @@ impl RunParts {
     pub(crate) fn new(requests: u64, warm_up: f64, slices: u32) -> Self {
         let warm_up = (requests as f64 * warm_up) as u64;
         let measured = u128::from(requests - warm_up);
-        let begin = |slice| warm_up + (measured * u128::from(slice) / u128::from(slices)) as u64;
-        let mut later: VecDeque<u64> = (0..slices).map(begin).collect();
+        let mut later: VecDeque<u64> = (0..slices)
+            .map(|slice| warm_up + (measured * u128::from(slice) / u128::from(slices)) as u64)
+            .collect();
         let next = later.pop_front().unwrap_or(u64::MAX);
         Self { arrived: 0, next, later, warm_up, are_slices: slices > 1 }
     }

@@ -34,8 +34,8 @@ impl PromotedRequests {
     }
 
     fn must_wait(&self, arm: u32, waiting: &Waiting) -> bool {
-        let shares = |(of, other): &(u32, Waiting)| *of == arm && overlap(other, waiting);
-        waiting.target.op == Op::Write && self.under_way.iter().any(shares)
+        waiting.target.op == Op::Write
+            && self.under_way.iter().any(|(of, other)| *of == arm && overlap(other, waiting))
     }
 
     /// A promoted request is done. Returns the writes that need not wait any longer, with their arms.
@@ -52,10 +52,11 @@ impl PromotedRequests {
 }
 
 fn overlap(one: &Waiting, other: &Waiting) -> bool {
-    let bounds = |waiting: &Waiting| {
-        let from = waiting.target.start.get();
-        (from, from + u64::from(waiting.target.blocks))
-    };
     let (one, other) = (bounds(one), bounds(other));
     one.0 < other.1 && other.0 < one.1
+}
+
+fn bounds(waiting: &Waiting) -> (u64, u64) {
+    let from = waiting.target.start.get();
+    (from, from + u64::from(waiting.target.blocks))
 }

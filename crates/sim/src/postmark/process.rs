@@ -136,14 +136,15 @@ pub fn file_blocks(spec: &PostmarkSpec) -> f64 {
     /// Addition to files of 5 to 10 KiB in osdi00's passes.
     const ADDED: f64 = 0.15;
     let block = LogDiskSpec::OSDI00.block.bytes().get() as f64;
-    // Sum over one file of each smaller size, in blocks.
-    let below = |size: u32| {
-        let whole = (f64::from(size) / block).floor();
-        let rest = f64::from(size) - whole * block;
-        block * whole * (whole + 1.0) / 2.0 + rest * (whole + 1.0)
-    };
     let sizes = f64::from(spec.size_max - spec.size_min);
-    (below(spec.size_max) - below(spec.size_min)) / sizes + ADDED
+    (below(spec.size_max, block) - below(spec.size_min, block)) / sizes + ADDED
+}
+
+/// Sum over one file of each smaller size, in blocks.
+fn below(size: u32, block: f64) -> f64 {
+    let whole = (f64::from(size) / block).floor();
+    let rest = f64::from(size) - whole * block;
+    block * whole * (whole + 1.0) / 2.0 + rest * (whole + 1.0)
 }
 
 /// Blocks in use in the last of `passes` passes, mean of its start and end: the numerator of

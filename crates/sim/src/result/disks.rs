@@ -73,19 +73,28 @@ impl DiskTallies {
     pub(super) fn results(&self, start: SimTime, now: SimTime, work: &[Work]) -> Vec<DiskUse> {
         let elapsed = now - start;
         let seconds = elapsed.as_secs_f64();
-        let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
-        let share = |time: SimDuration| time.ns() as f64 / elapsed.ns().max(1) as f64;
-        let of = |(disk, work): (&DiskTally, &Work)| DiskUse {
-            utilisation: share(work.busy),
-            seek: share(work.head_time.seek),
-            rotate: share(work.head_time.rotate),
-            transfer: share(work.head_time.transfer),
-            writing_back: share(work.destaging),
-            queue_mean: disk.queue.area(now) as f64 / elapsed.ns().max(1) as f64,
-            queue_max: disk.queue.max(),
-            pieces_per_second: per_second(disk.pieces as f64),
-            bytes_per_second: per_second(disk.blocks as f64 * 512.0),
-        };
-        self.0.iter().zip(work).map(of).collect()
+        self.0
+            .iter()
+            .zip(work)
+            .map(|(disk, work)| DiskUse {
+                utilisation: share(work.busy, elapsed),
+                seek: share(work.head_time.seek, elapsed),
+                rotate: share(work.head_time.rotate, elapsed),
+                transfer: share(work.head_time.transfer, elapsed),
+                writing_back: share(work.destaging, elapsed),
+                queue_mean: disk.queue.area(now) as f64 / elapsed.ns().max(1) as f64,
+                queue_max: disk.queue.max(),
+                pieces_per_second: per_second(disk.pieces as f64, seconds),
+                bytes_per_second: per_second(disk.blocks as f64 * 512.0, seconds),
+            })
+            .collect()
     }
+}
+
+fn per_second(count: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count / seconds } else { 0.0 }
+}
+
+fn share(time: SimDuration, elapsed: SimDuration) -> f64 {
+    time.ns() as f64 / elapsed.ns().max(1) as f64
 }

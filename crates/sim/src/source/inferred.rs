@@ -131,12 +131,15 @@ impl ParentComparison {
 
     /// The shares; zero of an empty trace.
     pub fn doubt(&self) -> ParentDoubt {
-        let share = |count: u64| count as f64 / self.requests.max(1) as f64;
         ParentDoubt {
-            halved: share(self.changed_when_halved),
-            doubled: share(self.changed_when_doubled),
-            either: share(self.changed),
+            halved: self.share(self.changed_when_halved),
+            doubled: self.share(self.changed_when_doubled),
+            either: self.share(self.changed),
         }
+    }
+
+    fn share(&self, count: u64) -> f64 {
+        count as f64 / self.requests.max(1) as f64
     }
 }
 

@@ -61,18 +61,9 @@ const BLOCKS_MAX: u64 = u32::MAX as u64;
 impl PatternSpec {
     /// Checks the pattern on a volume of this capacity, and returns the fault with its key.
     pub(crate) fn check(&self, capacity: Blocks) -> Result<(), String> {
-        let share = |key: &str, value: f64| {
-            let fits = (0.0..=1.0).contains(&value);
-            fits.then_some(()).ok_or(format!("`{key}` is {value}: a share of 0 to 1 is needed"))
-        };
         share("read_share", self.read_share)?;
         share("fua_share", self.fua_share)?;
         share("local_share", self.local_share)?;
-        let blocks = |key: &str, bytes: Bytes| {
-            let fits = bytes.get() > 0 && bytes.get().is_multiple_of(512);
-            let count = bytes.blocks_rounded_up().get();
-            fits.then_some(count).ok_or(format!("`{key}` is {bytes}: a multiple of 512B is needed"))
-        };
         let (align, size) = (blocks("align", self.align)?, blocks("size", self.size)?);
         if self.local_share > 0.0 && self.local_sd.blocks_rounded_up() > capacity {
             let capacity = capacity.bytes().human_decimal();
@@ -95,6 +86,17 @@ impl PatternSpec {
         }
         Ok(())
     }
+}
+
+fn share(key: &str, value: f64) -> Result<(), String> {
+    let fits = (0.0..=1.0).contains(&value);
+    fits.then_some(()).ok_or(format!("`{key}` is {value}: a share of 0 to 1 is needed"))
+}
+
+fn blocks(key: &str, bytes: Bytes) -> Result<u64, String> {
+    let fits = bytes.get() > 0 && bytes.get().is_multiple_of(512);
+    let count = bytes.blocks_rounded_up().get();
+    fits.then_some(count).ok_or(format!("`{key}` is {bytes}: a multiple of 512B is needed"))
 }
 
 /// Draws requests; operations, sizes and places from streams of their own.

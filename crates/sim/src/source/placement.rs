@@ -165,9 +165,10 @@ impl Placement {
         blocks: Blocks,
     ) -> Result<(), PlacementError> {
         let (start, blocks, sector) = (start.get(), blocks.get(), self.sectors.blocks());
-        match (start | blocks).is_multiple_of(sector.into()) {
-            true => Ok(()),
-            false => Err(PlacementError::PartSector { record, start, blocks, sector }),
+        if (start | blocks).is_multiple_of(sector.into()) {
+            Ok(())
+        } else {
+            Err(PlacementError::PartSector { record, start, blocks, sector })
         }
     }
 

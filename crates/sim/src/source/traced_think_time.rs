@@ -67,9 +67,10 @@ fn sped_up(traced: SimDuration, speedup: f64) -> SimDuration {
 
 /// JSON has no infinity.
 fn write<S: Serializer>(speedup: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    match speedup.is_finite() {
-        true => serializer.serialize_f64(*speedup),
-        false => serializer.serialize_str("inf"),
+    if speedup.is_finite() {
+        serializer.serialize_f64(*speedup)
+    } else {
+        serializer.serialize_str("inf")
     }
 }
 
@@ -91,9 +92,10 @@ impl Visitor<'_> for SpeedupVisitor {
     }
 
     fn visit_f64<E: Error>(self, speedup: f64) -> Result<f64, E> {
-        match speedup >= SPEEDUP_MIN {
-            true => Ok(speedup),
-            false => Err(E::invalid_value(Unexpected::Float(speedup), &self)),
+        if speedup >= SPEEDUP_MIN {
+            Ok(speedup)
+        } else {
+            Err(E::invalid_value(Unexpected::Float(speedup), &self))
         }
     }
 

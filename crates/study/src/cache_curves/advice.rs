@@ -3,7 +3,7 @@
 use freewheel_model::cache::CachePolicy;
 use serde::Serialize;
 
-use super::result::{MissRatio, PolicyCurve, PolicyResponses, Responses, SimulatedResponses};
+use super::result::{MissRatio, PolicyCurve, Responses, SimulatedResponses};
 use crate::ratio::ratio;
 
 /// A doubling of the memory that gains less is not worth it.
@@ -112,31 +112,38 @@ impl Advice {
 
 /// The best policy at each size.
 fn choices(sizes: &[u64], candidates: &[Candidate]) -> Vec<Choice> {
-    let choice = |(at, &size_bytes): (usize, &u64)| best(candidates, at, size_bytes);
-    sizes.iter().enumerate().map(choice).collect()
+    sizes.iter().enumerate().map(|(at, &size_bytes)| best(candidates, at, size_bytes)).collect()
 }
 
 /// The policy that misses least at each size of these curves, which all have the same sizes.
 pub(super) fn choices_by_miss_ratio(curves: &[PolicyCurve]) -> Vec<Choice> {
-    let sizes_of = |curve: &PolicyCurve| curve.miss_ratios.iter().map(|at| at.size_bytes).collect();
-    let sizes: Vec<u64> = curves.first().map(sizes_of).unwrap_or_default();
+    let sizes: Vec<u64> = curves
+        .first()
+        .map(|curve| curve.miss_ratios.iter().map(|at| at.size_bytes).collect())
+        .unwrap_or_default();
     choices(&sizes, &by_miss_ratio(curves))
 }
 
 /// The size at which LRU is worse by the largest share.
 fn widest_gap(choices: &[Choice], lru: &[f64]) -> Option<PolicyGap> {
     let gaps = choices.iter().zip(lru).map(|(&best, &lru_value)| PolicyGap { best, lru_value });
-    let share = |gap: &PolicyGap| 1.0 - ratio(gap.best.value, gap.lru_value);
     let visible = gaps.filter(|gap| gap.lru_value > 0.0 && share(gap) >= POLICY_GAP_MIN);
     visible.max_by(|a, b| share(a).total_cmp(&share(b)))
 }
 
+fn share(gap: &PolicyGap) -> f64 {
+    1.0 - ratio(gap.best.value, gap.lru_value)
+}
+
 fn by_response(simulated: &SimulatedResponses) -> Vec<Candidate> {
-    let candidate = |of: &PolicyResponses| Candidate {
-        policy: of.policy,
-        values: of.points.iter().map(|at| at.reads.mean_ns).collect(),
-    };
-    simulated.policies.iter().map(candidate).collect()
+    simulated
+        .policies
+        .iter()
+        .map(|of| Candidate {
+            policy: of.policy,
+            values: of.points.iter().map(|at| at.reads.mean_ns).collect(),
+        })
+        .collect()
 }
 
 fn by_miss_ratio(curves: &[PolicyCurve]) -> Vec<Candidate> {
@@ -150,12 +157,15 @@ fn by_miss_ratio(curves: &[PolicyCurve]) -> Vec<Candidate> {
 
 /// The policy with the smallest value at a size; LRU if it is within [`POLICY_GAIN_MIN`] of that.
 fn best(candidates: &[Candidate], at: usize, size_bytes: u64) -> Choice {
-    let choice = |of: &Candidate| Choice { size_bytes, policy: of.policy, value: of.values[at] };
-    let all = || candidates.iter().map(choice);
+    let all = || {
+        candidates.iter().map(|of| Choice { size_bytes, policy: of.policy, value: of.values[at] })
+    };
     let least = all().min_by(|a, b| a.value.total_cmp(&b.value));
     let least = least.expect("at least one policy is asked for");
-    let is_close = |lru: &Choice| least.value >= lru.value * (1.0 - POLICY_GAIN_MIN);
-    all().find(|of| of.policy == CachePolicy::Lru).filter(is_close).unwrap_or(least)
+    all()
+        .find(|of| of.policy == CachePolicy::Lru)
+        .filter(|lru| least.value >= lru.value * (1.0 - POLICY_GAIN_MIN))
+        .unwrap_or(least)
 }
 
 /// Index of the least size from which on no doubling gains [`DOUBLING_GAIN_MIN`] or more.

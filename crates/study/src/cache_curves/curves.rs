@@ -23,16 +23,21 @@ pub fn cache_curves(
     progress: CacheProgressSink<'_>,
 ) -> Result<CacheCurves, CacheCurvesError> {
     check(options)?;
-    let report = |done, total| progress(CacheProgress::Reading { done, total });
-    let trace = overview(&options.trace, options.seed, |_| {}, report)?;
+    let trace = overview(
+        &options.trace,
+        options.seed,
+        |_| {},
+        |done, total| progress(CacheProgress::Reading { done, total }),
+    )?;
     if trace.reads == 0 {
         return Err(CacheCurvesError::NoReads { file: file(options) });
     }
     let setting = Setting::new(options, &trace)?;
-    let capacities = match options.sizes.is_empty() {
-        true => ladder(footprint(&trace)),
-        false => capacities(&options.sizes, footprint(&trace))
-            .map_err(|size| CacheCurvesError::Size { size })?,
+    let capacities = if options.sizes.is_empty() {
+        ladder(footprint(&trace))
+    } else {
+        capacities(&options.sizes, footprint(&trace))
+            .map_err(|size| CacheCurvesError::Size { size })?
     };
     let (counted, mut curves) = count_misses(options, &trace, &capacities, progress)?;
     let lru = split_lru(&mut curves, &capacities);
@@ -143,12 +148,15 @@ const BETWEEN: u32 = 7;
 
 /// The capacities and some between each two of them, ascending.
 fn with_between(capacities: &[u32]) -> Vec<u32> {
-    let between = |pair: &[u32]| {
-        let (low, factor) = (f64::from(pair[0]), f64::from(pair[1]) / f64::from(pair[0]));
-        let step = |step: u32| low * libm::pow(factor, f64::from(step) / f64::from(BETWEEN + 1));
-        (1..=BETWEEN).map(step).map(|capacity| capacity as u32).collect::<Vec<_>>()
-    };
-    let mut all: Vec<u32> = capacities.windows(2).flat_map(between).collect();
+    let mut all: Vec<u32> = capacities
+        .windows(2)
+        .flat_map(|pair| {
+            let (low, factor) = (f64::from(pair[0]), f64::from(pair[1]) / f64::from(pair[0]));
+            let step =
+                |step: u32| low * libm::pow(factor, f64::from(step) / f64::from(BETWEEN + 1));
+            (1..=BETWEEN).map(step).map(|capacity| capacity as u32).collect::<Vec<_>>()
+        })
+        .collect();
     all.extend(capacities);
     all.sort_unstable();
     all.dedup();
@@ -159,9 +167,13 @@ fn with_between(capacities: &[u32]) -> Vec<u32> {
 pub(super) fn split_lru(curves: &mut [PolicyCurve], capacities: &[u32]) -> Vec<MissRatio> {
     let lru = curves.iter_mut().find(|curve| curve.policy == CachePolicy::Lru);
     let Some(lru) = lru else { return Vec::new() };
-    let is_asked_for = |miss_ratio: &MissRatio| {
-        capacities.iter().any(|&capacity| bytes(capacity) == miss_ratio.size_bytes)
-    };
-    let asked = lru.miss_ratios.iter().copied().filter(is_asked_for).collect();
+    let asked = lru
+        .miss_ratios
+        .iter()
+        .copied()
+        .filter(|miss_ratio| {
+            capacities.iter().any(|&capacity| bytes(capacity) == miss_ratio.size_bytes)
+        })
+        .collect();
     std::mem::replace(&mut lru.miss_ratios, asked)
 }

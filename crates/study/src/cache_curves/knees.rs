@@ -45,13 +45,12 @@ pub(crate) fn knees(
     // Which drive does not matter: misses are counted without one.
     let options = CacheCurvesOptions::new(trace.clone(), "");
     let options = CacheCurvesOptions { trace: trace.clone(), sample, seed, ..options };
-    let progress = |progress: CacheProgress<'_>| {
+    let capacities = ladder(footprint(info));
+    match count_misses(&options, info, &capacities, &|progress| {
         if let CacheProgress::Counting { done, total } = progress {
             report(done, total);
         }
-    };
-    let capacities = ladder(footprint(info));
-    match count_misses(&options, info, &capacities, &progress) {
+    }) {
         Ok((_, mut curves)) => {
             split_lru(&mut curves, &capacities);
             let choices = choices_by_miss_ratio(&curves);
@@ -77,8 +76,9 @@ fn knees_of(values: &[f64]) -> Vec<usize> {
         at if at < values.len() => values[at - 1] - values[at],
         _ => 0.0,
     };
-    let is_knee = |&at: &usize| step(at) >= STEP_MIN && step(at + 1) < step(at) / 2.0;
-    let mut knees: Vec<usize> = (0..values.len()).filter(is_knee).collect();
+    let mut knees: Vec<usize> = (0..values.len())
+        .filter(|&at| step(at) >= STEP_MIN && step(at + 1) < step(at) / 2.0)
+        .collect();
     knees.sort_by(|&a, &b| step(b).total_cmp(&step(a)));
     knees.truncate(KNEES_MAX);
     knees.sort_unstable();

@@ -49,9 +49,13 @@ impl MissFit {
     /// miss the same first reads.
     pub(super) fn of(curves: &[PolicyCurve], footprint_bytes: u64) -> Option<Self> {
         let lru = curves.iter().find(|curve| curve.policy == CachePolicy::Lru)?;
-        let is_below = |at: &&MissRatio| at.size_bytes < footprint_bytes;
-        let point = |at: &MissRatio| (at.size_bytes as f64 / f64::from(1 << 20), 100.0 * at.main());
-        Some(Self::through(&lru.miss_ratios.iter().filter(is_below).map(point).collect::<Vec<_>>()))
+        Some(Self::through(
+            &lru.miss_ratios
+                .iter()
+                .filter(|at| is_below(at, footprint_bytes))
+                .map(point)
+                .collect::<Vec<_>>(),
+        ))
     }
 
     fn through(points: &[(f64, f64)]) -> Self {
@@ -76,11 +80,16 @@ impl MissFit {
             exponent_error: *exponent_error,
             distance: fit.distance,
         };
-        match law.is_close(spread) {
-            true => Self::PowerLaw(law),
-            false => Self::NoPowerLaw,
-        }
+        if law.is_close(spread) { Self::PowerLaw(law) } else { Self::NoPowerLaw }
     }
+}
+
+fn is_below(at: &&MissRatio, footprint_bytes: u64) -> bool {
+    at.size_bytes < footprint_bytes
+}
+
+fn point(at: &MissRatio) -> (f64, f64) {
+    (at.size_bytes as f64 / f64::from(1 << 20), 100.0 * at.main())
 }
 
 impl PowerLaw {
@@ -101,7 +110,7 @@ mod tests {
     #[test]
     fn misses_that_follow_a_power_law_have_its_exponent() {
         for exponent in [-0.2, -0.5, -1.0] {
-            let points = points(|mib| 90.0 * (mib + 3.0).powf(exponent));
+            let points = points(|mib| 90.0 * libm::pow(mib + 3.0, exponent));
             let MissFit::PowerLaw(law) = MissFit::through(&points) else { panic!("{points:?}") };
             assert!((law.exponent - exponent).abs() < 1e-3, "{law:?}");
             assert!((law.offset_mib + 3.0).abs() < 0.1 && law.distance < 1e-3, "{law:?}");
@@ -111,7 +120,7 @@ mod tests {
     #[test]
     fn scatter_around_a_power_law_is_the_error_of_its_exponent() {
         let scattered = |by: f64| {
-            let points = points(|mib| 90.0 * (mib + 3.0).powf(-0.5));
+            let points = points(|mib| 90.0 * libm::pow(mib + 3.0, -0.5));
             let each = (0..).zip(points).map(|(number, (mib, misses))| {
                 (mib, misses + if number % 2 == 0 { by } else { -by })
             });

@@ -134,25 +134,24 @@ pub fn object_curves(
 ) -> Result<ObjectCurves, ObjectCurvesError> {
     options.check()?;
     let uses = Uses::read(options, progress)?;
-    let sizes_bytes = match options.sizes.is_empty() {
-        true => {
-            ladder(uses.footprint_bytes).iter().map(|&b| u64::from(b) * CACHE_BLOCK_BYTES).collect()
-        }
-        false => {
-            let bytes = options.sizes.iter().map(|size| size.bytes(uses.footprint_bytes).max(1));
-            let mut all: Vec<u64> = bytes.collect();
-            all.sort_unstable();
-            all.dedup();
-            all
-        }
+    let sizes_bytes = if options.sizes.is_empty() {
+        ladder(uses.footprint_bytes).iter().map(|&b| u64::from(b) * CACHE_BLOCK_BYTES).collect()
+    } else {
+        let bytes = options.sizes.iter().map(|size| size.bytes(uses.footprint_bytes).max(1));
+        let mut all: Vec<u64> = bytes.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     };
     let total = options.policies.len() as u64;
-    let curve = |(done, policy): (u64, &ComparedPolicy)| {
-        progress(CacheProgress::Counting { done, total });
-        let points = uses.points(policy, &sizes_bytes);
-        ObjectCurve { policy: policy.clone(), title: policy.title().to_owned(), points }
-    };
-    let curves = (0..).zip(&options.policies).map(curve).collect();
+    let curves = (0..)
+        .zip(&options.policies)
+        .map(|(done, policy)| {
+            progress(CacheProgress::Counting { done, total });
+            let points = uses.points(policy, &sizes_bytes);
+            ObjectCurve { policy: policy.clone(), title: policy.title().to_owned(), points }
+        })
+        .collect();
     progress(CacheProgress::Counting { done: total, total });
     Ok(ObjectCurves {
         schema_version: 1,
@@ -202,11 +201,10 @@ impl Uses {
     }
 
     fn of(all: &[ObjectUse]) -> Self {
-        let object = |at: u64| (all[at as usize].device, all[at as usize].number);
         let mut order: Vec<u64> = (0..all.len() as u64).collect();
-        order.sort_unstable_by_key(|&at| (object(at), at));
+        order.sort_unstable_by_key(|&at| (object(at, all), at));
         let (mut keys, mut objects, mut footprint_bytes) = (vec![0; all.len()], 0, 0);
-        for same in order.chunk_by(|&a, &b| object(a) == object(b)) {
+        for same in order.chunk_by(|&a, &b| object(a, all) == object(b, all)) {
             same.iter().for_each(|&at| keys[at as usize] = objects);
             footprint_bytes += all[same[0] as usize].bytes;
             objects += 1;
@@ -250,6 +248,10 @@ impl Uses {
         );
         all
     }
+}
+
+fn object(at: u64, all: &[ObjectUse]) -> (u32, u64) {
+    (all[at as usize].device, all[at as usize].number)
 }
 
 impl ObjectMisses {

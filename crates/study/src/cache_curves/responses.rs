@@ -81,18 +81,20 @@ pub(super) fn responses(
     let (chosen, bench) = (chosen(options, curves), Bench { experiment, counted, progress });
     let runs: Vec<Run> = runs(&chosen, curves);
     let points = runs.par_iter().map(|&run| bench.point(run)).collect::<Result<Vec<_>, _>>()?;
-    let points_of = |&policy: &CachePolicy| PolicyResponses {
-        policy,
-        title: policy.row().title,
-        points: points_of(policy, &runs, &points),
-    };
     Ok(Responses::Simulated(Box::new(SimulatedResponses {
         drive: bench.experiment.spec.name.clone(),
         model: bench.experiment.spec.model.clone(),
         arms: bench.experiment.striping.arms(),
         dependent_replay: bench.experiment.is_dependent(),
         without_cache: points[0],
-        policies: chosen.iter().map(points_of).collect(),
+        policies: chosen
+            .iter()
+            .map(|&policy| PolicyResponses {
+                policy,
+                title: policy.row().title,
+                points: points_of(policy, &runs, &points),
+            })
+            .collect(),
     })))
 }
 
@@ -102,12 +104,18 @@ fn chosen(options: &CacheCurvesOptions, curves: &[PolicyCurve]) -> Vec<CachePoli
     if options.responses == ResponseRuns::All {
         return shipped().map(|(policy, _)| policy).collect();
     }
-    let misses = |curve: &PolicyCurve| mean(&curve.miss_ratios, MissRatio::main);
-    let is_lru = |policy: CachePolicy| policy == CachePolicy::Lru;
     let others = shipped().filter(|(policy, _)| !is_lru(*policy));
     let best = others.min_by(|(_, a), (_, b)| misses(a).total_cmp(&misses(b)));
     let lru = shipped().filter(|(policy, _)| is_lru(*policy));
     lru.chain(best).map(|(policy, _)| policy).collect()
+}
+
+fn misses(curve: &PolicyCurve) -> f64 {
+    mean(&curve.miss_ratios, MissRatio::main)
+}
+
+fn is_lru(policy: CachePolicy) -> bool {
+    policy == CachePolicy::Lru
 }
 
 /// First the drive without a cache, then every policy at every size. All curves have the same sizes.

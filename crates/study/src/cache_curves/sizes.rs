@@ -95,8 +95,9 @@ impl FromStr for CacheSize {
             return text.parse().map(Self::OfFootprint);
         }
         let bytes = text.parse::<Bytes>();
-        let reason = |error| ParseCacheSizeError::Size { reason: format!("{error}") };
-        bytes.map(Self::Memory).map_err(reason)
+        bytes
+            .map(Self::Memory)
+            .map_err(|error| ParseCacheSizeError::Size { reason: format!("{error}") })
     }
 }
 
@@ -140,9 +141,10 @@ pub(super) fn ladder(footprint_bytes: u64) -> Vec<u32> {
     let all = footprint_bytes.div_ceil(CACHE_BLOCK_BYTES).clamp(1, 1 << 31);
     let last = all.next_power_of_two().ilog2();
     let usual = (LADDER_FROM_BYTES / CACHE_BLOCK_BYTES).ilog2();
-    let first = match last >= usual + LADDER_STEPS_MIN {
-        true => usual,
-        false => last.saturating_sub(LADDER_SIZES - 1),
+    let first = if last >= usual + LADDER_STEPS_MIN {
+        usual
+    } else {
+        last.saturating_sub(LADDER_SIZES - 1)
     };
     let steps = (last - first).clamp(1, LADDER_SIZES - 1);
     let power = |step| first + ((last - first) * step + steps / 2) / steps;

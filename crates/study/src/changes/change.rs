@@ -160,7 +160,6 @@ impl Change {
 
     /// Changes an experiment. Changes of different parts may follow each other in any order.
     pub fn apply(&self, config: &mut SimConfig, place: Place) {
-        let part = |size: Bytes| Bytes::new(size.get() / place.actuators);
         match *self {
             Self::DriveQueue { depth } => {
                 config.scheduler = PolicySpec::Fcfs;
@@ -175,18 +174,18 @@ impl Change {
             }
             Self::ReadCache { size, policy } => {
                 let cache = cache(config, place);
-                cache.size = cache.size.max(part(size));
+                cache.size = cache.size.max(part(size, &place));
                 cache.policy = policy;
             }
             Self::Prefetch { with_misses, opportunistic } => {
                 let cache = cache(config, place);
-                cache.size = cache.size.max(part(PREFETCH_CACHE));
+                cache.size = cache.size.max(part(PREFETCH_CACHE, &place));
                 cache.prefetch = with_misses;
                 cache.opportunistic = opportunistic;
             }
             Self::WriteBuffer { size, max_age, destages } => {
                 let (max_age, destages) = (Some(max_age), Some(destages));
-                let size = part(size);
+                let size = part(size, &place);
                 let buffer =
                     WriteBufferConfig { size, max_age, destages, ..WriteBufferConfig::default() };
                 cache(config, place).write_buffer = Some(buffer);
@@ -225,11 +224,18 @@ impl Change {
     }
 }
 
+fn part(size: Bytes, place: &Place) -> Bytes {
+    Bytes::new(size.get() / place.actuators)
+}
+
 /// The storage system's cache, and an empty one where there was none.
 fn cache(config: &mut SimConfig, place: Place) -> &mut CacheConfig {
     let queue_depth = place.cache_depth;
-    let nothing = || CacheConfig { size: Bytes::ZERO, queue_depth, ..CacheConfig::default() };
-    config.cache.get_or_insert_with(nothing)
+    config.cache.get_or_insert_with(|| CacheConfig {
+        size: Bytes::ZERO,
+        queue_depth,
+        ..CacheConfig::default()
+    })
 }
 
 fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticConfig) -> String {

@@ -25,36 +25,41 @@ impl ChangesBench<'_> {
             variants.iter().flat_map(|of| plan.lists.iter().map(move |list| (of, list))).collect();
         let left = most_checks(variants.len()) - variants.len() * plan.runs();
         self.work.forgo(left);
-        let run = |&(of, list): &(&VariantOfSystem, &Vec<Change>)| match self.run_on(
-            self.own,
-            list,
-            Some(of),
-        ) {
-            Ok(measured) => Ok(Some(measured)),
-            Err(ConfigError::Placement(_)) => Ok(None),
-            Err(error) => Err(error),
-        };
-        let runs: Vec<Option<Measured>> =
-            all.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
+        let runs: Vec<Option<Measured>> = all
+            .par_iter()
+            .map(|&(of, list)| match self.run_on(self.own, list, Some(of)) {
+                Ok(measured) => Ok(Some(measured)),
+                Err(ConfigError::Placement(_)) => Ok(None),
+                Err(error) => Err(error),
+            })
+            .collect::<Result<_, ConfigError>>()?;
         for (of, runs) in variants.iter().zip(runs.chunks(plan.lists.len())) {
             if runs[0].is_none() {
                 continue;
             }
             changes.variants.push(of.variant.clone());
-            let effect = |new: usize, old: usize| {
-                let effect = runs[new].as_ref()?.from(runs[old].as_ref()?);
-                Some(VariantEffect { variant: of.variant.clone(), effect })
-            };
             for &(change, new, old) in &plan.pairs {
                 let tried = changes.tried.iter_mut().find(|tried| tried.change == change);
-                tried.into_iter().for_each(|tried| tried.variants.extend(effect(new, old)));
+                tried
+                    .into_iter()
+                    .for_each(|tried| tried.variants.extend(effect(new, old, runs, of)));
             }
             if let Some((together, at)) = changes.together.as_mut().zip(plan.together) {
-                together.variants.extend(effect(at, 0));
+                together.variants.extend(effect(at, 0, runs, of));
             }
         }
         Ok(())
     }
+}
+
+fn effect(
+    new: usize,
+    old: usize,
+    runs: &[Option<Measured>],
+    of: &VariantOfSystem,
+) -> Option<VariantEffect> {
+    let effect = runs[new].as_ref()?.from(runs[old].as_ref()?);
+    Some(VariantEffect { variant: of.variant.clone(), effect })
 }
 
 /// The systems that run in each of the circumstances, the one of today first.

@@ -98,10 +98,12 @@ impl<'c> Chosen<'c> {
 
     /// Changes that may be added.
     fn others(&self, candidates: &'c [Candidate]) -> Vec<&'c Tried> {
-        let is_open = |other: &&Tried| {
-            !self.is_brought(other.change) && self.parts().all(|part| part != other.change.part())
-        };
-        best_of_parts(candidates).filter(is_open).collect()
+        best_of_parts(candidates)
+            .filter(|other| {
+                !self.is_brought(other.change)
+                    && self.parts().all(|part| part != other.change.part())
+            })
+            .collect()
     }
 
     fn with(&self, other: &Tried) -> Vec<Change> {
@@ -138,8 +140,7 @@ impl ChangesBench<'_> {
         };
         let brought = self.brought_by(first, candidates);
         let chosen: Vec<&Tried> = brought.into_iter().chain([first]).collect();
-        let alone = |tried: &&Tried| self.step(tried, tried.effect.of(goal));
-        let steps = chosen.iter().map(alone).collect();
+        let steps = chosen.iter().map(|tried| self.step(tried, tried.effect.of(goal))).collect();
         let mut system = Chosen { chosen, brought, steps, measured: measured.clone() };
         while system.chosen.len() < STEPS_MAX {
             let others = system.others(candidates);

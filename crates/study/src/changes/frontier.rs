@@ -92,16 +92,12 @@ pub(super) fn frontier(
     let mut points: Vec<FrontierPoint> =
         alone.chain(together).filter(|point| point.change <= -NOTICEABLE).collect();
     // Cheapest first, and of one price the best first, so that every point is compared with those that may beat it.
-    points.sort_by(|a, b| {
-        let price = |of: &FrontierPoint| (of.drives, of.all_memory(), of.non_volatile);
-        price(a).cmp(&price(b)).then(a.change.total_cmp(&b.change))
-    });
+    points.sort_by(|a, b| price(a).cmp(&price(b)).then(a.change.total_cmp(&b.change)));
     let mut frontier: Vec<FrontierPoint> = Vec::new();
     for point in points {
-        let beats = |other: &FrontierPoint| {
+        if !frontier.iter().any(|other| {
             other.needs_no_more_than(&point) && other.change < point.change + NOTICEABLE
-        };
-        if !frontier.iter().any(beats) {
+        }) {
             frontier.push(point);
         }
     }
@@ -110,6 +106,10 @@ pub(super) fn frontier(
         rest[0].beyond(cheaper);
     }
     frontier
+}
+
+fn price(of: &FrontierPoint) -> (u32, Bytes, Bytes) {
+    (of.drives, of.all_memory(), of.non_volatile)
 }
 
 #[cfg(test)]

@@ -51,9 +51,12 @@ impl Changes {
     pub fn ranking(&self) -> Vec<&Tried> {
         let best = PARTS.iter().filter_map(|&part| self.best_of(part));
         let mut list: Vec<&Tried> = best.filter(|tried| self.may_help(tried)).collect();
-        let is_new = |tried: &&Tried| list.iter().all(|other| other.title != tried.title);
-        let others: Vec<&Tried> =
-            self.tried.iter().filter(is_new).filter(|tried| self.is_worth_a_row(tried)).collect();
+        let others: Vec<&Tried> = self
+            .tried
+            .iter()
+            .filter(|tried| list.iter().all(|other| other.title != tried.title))
+            .filter(|tried| self.is_worth_a_row(tried))
+            .collect();
         list.extend(others.into_iter().take(ROWS.saturating_sub(list.len())));
         list.sort_by(|a, b| {
             let by_class = a.cost.class().cmp(&b.cost.class());
@@ -65,15 +68,16 @@ impl Changes {
     /// Number of changes of the ranking: the best of each part, and then those that are surest to help.
     pub(super) fn best(&self, count: usize) -> Vec<&Tried> {
         let mut list = self.ranking();
-        let is_best = |tried: &Tried| {
-            self.best_of(tried.change.part()).is_some_and(|best| best.title == tried.title)
-        };
         list.sort_by(|a, b| {
-            let by_part = is_best(b).cmp(&is_best(a));
+            let by_part = self.is_best(b).cmp(&self.is_best(a));
             by_part.then(a.surest(self.goal).total_cmp(&b.surest(self.goal)))
         });
         list.truncate(count);
         list
+    }
+
+    fn is_best(&self, tried: &Tried) -> bool {
+        self.best_of(tried.change.part()).is_some_and(|best| best.title == tried.title)
     }
 
     /// The best change of each part of which none helps.

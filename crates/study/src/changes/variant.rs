@@ -68,10 +68,10 @@ pub(super) fn fading(
     variants: &[VariantEffect],
     goal: Goal,
 ) -> impl Iterator<Item = &Variant> {
-    let fades = move |of: &&VariantEffect| {
-        here.abs() >= NOTICEABLE && of.effect.of(goal).abs() < NOTICEABLE
-    };
-    variants.iter().filter(fades).map(|of| &of.variant)
+    variants
+        .iter()
+        .filter(move |of| here.abs() >= NOTICEABLE && of.effect.of(goal).abs() < NOTICEABLE)
+        .map(|of| &of.variant)
 }
 
 /// Circumstances in which an effect is noticeable and against that of here.
@@ -80,10 +80,11 @@ pub(super) fn turning(
     variants: &[VariantEffect],
     goal: Goal,
 ) -> impl Iterator<Item = &Variant> {
-    let is_against =
-        move |there: f64| here.min(there) <= -NOTICEABLE && here.max(there) >= NOTICEABLE;
-    let turns = move |of: &&VariantEffect| is_against(of.effect.of(goal));
-    variants.iter().filter(turns).map(|of| &of.variant)
+    variants.iter().filter(move |of| is_against(of.effect.of(goal), here)).map(|of| &of.variant)
+}
+
+fn is_against(there: f64, here: f64) -> bool {
+    here.min(there) <= -NOTICEABLE && here.max(there) >= NOTICEABLE
 }
 
 /// Circumstances, and how a system gets into them.
@@ -177,7 +178,6 @@ fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
 /// trace and take every request.
 fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>, ConfigError> {
     let own = &experiment.spec;
-    let capacity = |drive: &Drive| u128::from(drive.total_blocks().get());
     let here = capacity(&experiment.drive);
     let wanted = Blocks::new(experiment.trace_space().get().div_ceil(freewheel_units::BLOCK_BYTES));
     let mut best: Option<(u128, u128, String, DriveSpec)> = None;
@@ -204,6 +204,10 @@ fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>,
         }
     }
     Ok(best.map(|(_, _, name, spec)| (name, spec)))
+}
+
+fn capacity(drive: &Drive) -> u128 {
+    u128::from(drive.total_blocks().get())
 }
 
 #[cfg(test)]

@@ -62,11 +62,12 @@ impl Recorded {
     /// Halves of the records that take part in a replay, in their order. None where a half has fewer than
     /// `least` responses.
     pub fn of<'a>(records: impl Iterator<Item = &'a Record>, least: usize) -> Option<Self> {
-        let response = |record: &Record| {
-            let completion = record.completion.filter(|_| is_data(record.op))?;
-            Some((record.op, completion.saturating_since(record.arrival).ns() as f64))
-        };
-        let by_tag: Vec<Option<(Op, f64)>> = records.map(response).collect();
+        let by_tag: Vec<Option<(Op, f64)>> = records
+            .map(|record| {
+                let completion = record.completion.filter(|_| is_data(record.op))?;
+                Some((record.op, completion.saturating_since(record.arrival).ns() as f64))
+            })
+            .collect();
         let slice = by_tag.len().div_ceil(SLICES).max(1);
         let recorded = Self { by_tag, slice };
         let is_enough = |first| recorded.half(first).flatten().count() >= least;
@@ -105,18 +106,10 @@ pub(super) fn is_data(op: Op) -> bool {
 fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
     let pairs: Vec<(Op, f64, f64)> =
         pairs.map(|((op, recorded), simulated)| (op, recorded, simulated)).collect();
-    let sorted = |ops: &[Op]| {
-        let of_ops = pairs.iter().filter(|(op, ..)| ops.contains(op));
-        let (mut recorded, mut simulated): (Vec<f64>, Vec<f64>) =
-            of_ops.map(|&(_, recorded, simulated)| (recorded, simulated)).unzip();
-        recorded.sort_unstable_by(f64::total_cmp);
-        simulated.sort_unstable_by(f64::total_cmp);
-        (recorded, simulated)
-    };
     // Reads and writes each for themselves: a cache that answers writes at once must not count as fast reads.
     let (mut squares, mut sum, mut count) = (0.0, 0.0, 0.0);
     for op in [Op::Read, Op::Write] {
-        let (recorded, simulated) = sorted(&[op]);
+        let (recorded, simulated) = sorted(&[op], &pairs);
         let kept = recorded.len() - (LEFT_OUT * recorded.len() as f64) as usize;
         if kept > 0 {
             let of_op = demerit(&recorded[..kept], &simulated[..kept]);
@@ -126,7 +119,7 @@ fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
         }
     }
     let demerit_ns = (squares / count).sqrt();
-    let (recorded, simulated) = sorted(&[Op::Read, Op::Write]);
+    let (recorded, simulated) = sorted(&[Op::Read, Op::Write], &pairs);
     HalfFit {
         requests: recorded.len() as u64,
         recorded: HalfResponses::of(&recorded),
@@ -134,6 +127,15 @@ fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
         demerit_ns,
         demerit_share: demerit_ns / (sum / count).max(1.0),
     }
+}
+
+fn sorted(ops: &[Op], pairs: &[(Op, f64, f64)]) -> (Vec<f64>, Vec<f64>) {
+    let of_ops = pairs.iter().filter(|(op, ..)| ops.contains(op));
+    let (mut recorded, mut simulated): (Vec<f64>, Vec<f64>) =
+        of_ops.map(|&(_, recorded, simulated)| (recorded, simulated)).unzip();
+    recorded.sort_unstable_by(f64::total_cmp);
+    simulated.sort_unstable_by(f64::total_cmp);
+    (recorded, simulated)
 }
 
 #[cfg(test)]

@@ -103,15 +103,19 @@ pub(crate) fn fit(
     let report = |done: usize| {
         progress(StudyProgress::Fitting(Amount { done: done as u64, total: most as u64 }));
     };
-    let costs = |all: &[FittedValues]| {
-        let mut costs = Vec::new();
-        for some in all.chunks(AT_ONCE) {
-            costs.extend(bench.try_values(some)?);
-            report(bench.tried.len());
-        }
-        Ok::<_, ConfigError>(costs)
-    };
-    let best = search(&grid, |values| values.rpm, neighbours, costs)?;
+    let best = search(
+        &grid,
+        |values| values.rpm,
+        neighbours,
+        |all| {
+            let mut costs = Vec::new();
+            for some in all.chunks(AT_ONCE) {
+                costs.extend(bench.try_values(some)?);
+                report(bench.tried.len());
+            }
+            Ok::<_, ConfigError>(costs)
+        },
+    )?;
     report(most);
     let of = |values: &FittedValues| {
         let run = bench.tried.iter().find(|(other, _)| other == values);
@@ -141,12 +145,10 @@ struct FitBench {
 impl FitBench {
     /// None where too few responses are recorded.
     fn new(experiment: &Experiment, workload: &TraceWorkload) -> Result<Option<Self>, ConfigError> {
-        let is_wanted =
-            |record: &Record| workload.device.is_none_or(|device| device == record.device);
         let mut records = Vec::new();
         for record in open(workload, experiment.config.seed)? {
             let record = record?;
-            records.extend(Some(record).filter(is_wanted));
+            records.extend(Some(record).filter(|record| is_wanted(record, workload)));
             if records.len() == REQUESTS_MAX {
                 break;
             }
@@ -168,8 +170,7 @@ impl FitBench {
         let runs: Vec<Option<[HalfFit; 2]>> =
             all.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
         self.tried.extend(all.iter().copied().zip(runs.iter().copied()));
-        let cost = |run: &Option<[HalfFit; 2]>| run.map_or(f64::INFINITY, |run| run[0].demerit_ns);
-        Ok(runs.iter().map(cost).collect())
+        Ok(runs.iter().map(|run| run.map_or(f64::INFINITY, |run| run[0].demerit_ns)).collect())
     }
 
     fn build_mechanics(&mut self, all: &[FittedValues]) {
@@ -181,11 +182,13 @@ impl FitBench {
                 || missing.iter().any(|other| other.mechanics() == of);
             missing.extend(Some(*values).filter(|_| !is_known));
         }
-        let build = |values: &FittedValues| {
-            let spec = values.with_mechanics(&self.experiment.spec);
-            (values.mechanics(), spec.and_then(|spec| self.experiment.on_drive(spec).ok()))
-        };
-        let built: Vec<_> = missing.par_iter().map(build).collect();
+        let built: Vec<_> = missing
+            .par_iter()
+            .map(|values| {
+                let spec = values.with_mechanics(&self.experiment.spec);
+                (values.mechanics(), spec.and_then(|spec| self.experiment.on_drive(spec).ok()))
+            })
+            .collect();
         self.mechanics.extend(built);
     }
 
@@ -206,4 +209,8 @@ impl FitBench {
         experiment.new_run().with_observer(&mut observe).simulate()?;
         Ok(Some(self.recorded.compare(&simulated)))
     }
+}
+
+fn is_wanted(record: &Record, workload: &TraceWorkload) -> bool {
+    workload.device.is_none_or(|device| device == record.device)
 }

@@ -50,8 +50,11 @@ fn descend<V: Clone + PartialEq, E>(
     let (mut best, mut step, mut known) = (start, STEP_MAX, grid.to_vec());
     for _ in 0..ROUNDS_MAX {
         let all = neighbours(&best.0, step);
-        let is_new = |value: &&V| known.iter().all(|(other, _)| other != *value);
-        let new: Vec<V> = all.iter().filter(is_new).cloned().collect();
+        let new: Vec<V> = all
+            .iter()
+            .filter(|value| known.iter().all(|(other, _)| other != *value))
+            .cloned()
+            .collect();
         let new_costs = costs(&new)?;
         known.extend(new.into_iter().zip(new_costs));
         let least = known.iter().filter(|(value, _)| all.contains(value)).min_by(cheaper);

@@ -50,10 +50,8 @@ impl FittedValues {
     /// The first are the drive's own.
     pub(super) fn grid(spec: &DriveSpec, electronics: bool) -> Vec<Self> {
         let own = Self::of(spec);
-        let caches: &[bool] = match electronics && has_write_cache(spec) {
-            true => &[false, true],
-            false => &[false],
-        };
+        let caches: &[bool] =
+            if electronics && has_write_cache(spec) { &[false, true] } else { &[false] };
         let mut all = vec![own];
         for &write_cache_off in caches {
             for rpm in Self::speeds(spec) {
@@ -71,9 +69,8 @@ impl FittedValues {
 
     /// True if the search ended at one of its limits.
     pub fn is_at_a_limit(&self) -> bool {
-        let is_edge = |rpm: &f64| (self.rpm / rpm - 1.0).abs() < 0.01;
         let doublings = libm::log2(self.seek).abs();
-        [SPEEDS[0], SPEEDS[SPEEDS.len() - 1]].iter().any(is_edge)
+        [SPEEDS[0], SPEEDS[SPEEDS.len() - 1]].iter().any(|rpm| (self.rpm / rpm - 1.0).abs() < 0.01)
             || doublings > SEEK_DOUBLINGS_MAX - 0.1
             || self.overhead_ns >= OVERHEAD_MAX.ns()
     }
@@ -82,8 +79,10 @@ impl FittedValues {
     /// milliseconds, and the write cache. The electronics' values only where they take part.
     pub(super) fn neighbours(&self, spec: &DriveSpec, electronics: bool, step: f64) -> Vec<Self> {
         let seeks = [-step, step].map(|step| self.seek * libm::exp2(step));
-        let is_tried = |seek: &f64| libm::log2(*seek).abs() <= SEEK_DOUBLINGS_MAX;
-        let seeks = seeks.into_iter().filter(is_tried).map(|seek| Self { seek, ..*self });
+        let seeks = seeks
+            .into_iter()
+            .filter(|seek| libm::log2(*seek).abs() <= SEEK_DOUBLINGS_MAX)
+            .map(|seek| Self { seek, ..*self });
         let mut all: Vec<Self> = seeks.collect();
         if electronics {
             let more = (OVERHEAD_STEP.ns() as f64 * step) as u64;

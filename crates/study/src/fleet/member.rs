@@ -288,15 +288,16 @@ impl Places {
         }
         for member in members {
             let Some(place) = self.by_name.get(&member.name) else { continue };
-            let take = |into: &mut String, from: &Option<String>| {
-                into.clone_from(from.as_ref().unwrap_or(&into.clone()))
-            };
             take(&mut member.drive, &place.drive);
             take(&mut member.server, &place.server);
             take(&mut member.bay, &place.bay);
         }
         Ok(())
     }
+}
+
+fn take(into: &mut String, from: &Option<String>) {
+    into.clone_from(from.as_ref().unwrap_or(&into.clone()))
 }
 
 #[cfg(test)]

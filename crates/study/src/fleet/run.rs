@@ -135,8 +135,7 @@ impl FleetOptions {
 impl Fleet {
     /// The drives of `path` that [`super::members`] found.
     pub fn new(path: &Path, members: Vec<FleetMember>, options: FleetOptions) -> Self {
-        let is_whole = |member: &FleetMember| member.trace.starts_with(path);
-        if members.iter().all(is_whole) {
+        if members.iter().all(|member| member.trace.starts_with(path)) {
             return Self { source: None, members, options };
         }
         // Devices were written as traces of our own, whatever the file was.
@@ -293,8 +292,8 @@ impl FleetChunk {
         let alone = OneThread::new()?;
         let (mut lines, total) = (String::new(), self.members.len() as u64);
         for (done, (number, member)) in self.members.iter().enumerate() {
-            let goes_on = || progress(done as u64, total);
-            let row = alone.row_of(*number, member, &self.options, &goes_on);
+            let row =
+                alone.row_of(*number, member, &self.options, &|| progress(done as u64, total));
             lines.push_str(&journal::line(&row));
         }
         Ok(lines)
@@ -343,7 +342,6 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         Column::OptionalText(numbers().map(|numbers| numbers.and_then(of)).collect())
     };
     let fault = rows.clone().map(|row| row.fault.clone()).collect();
-    let reads = |of: &super::FleetNumbers| of.read_share > 0.0;
     let overloaded = numbers().map(|numbers| numbers.map(|of| of.is_overloaded));
     let of_drive = vec![
         ("name", texts(|row| row.member.name.clone())),
@@ -372,8 +370,8 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         ("gap_scrub_seconds", real(&|of| of.gap_scrub?.seconds)),
         ("gap_scrub_read_share", real(&|of| Some(of.gap_scrub?.read_share))),
     ];
-    let named = |(name, column): (&str, Column)| (name.to_owned(), column);
-    let mut all: Vec<(String, Column)> = of_drive.into_iter().map(named).collect();
+    let mut all: Vec<(String, Column)> =
+        of_drive.into_iter().map(|(name, column)| (name.to_owned(), column)).collect();
     for (part, name) in PARTS {
         let of_part = move |numbers: &super::FleetNumbers| {
             numbers.parts.iter().find(|of| of.part == part).map(|of| of.advice.clone())
@@ -382,6 +380,10 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         all.push((format!("{name}_change"), real(&move |of| Some(of_part(of)?.goal))));
     }
     all
+}
+
+fn reads(of: &super::FleetNumbers) -> bool {
+    of.read_share > 0.0
 }
 
 #[cfg(test)]

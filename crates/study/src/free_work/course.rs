@@ -65,7 +65,6 @@ impl<'a> Course<'a> {
 
     /// Figure 9 (b): bandwidth in MB/s against % of the time.
     pub fn bandwidth(&self) -> [Line; 2] {
-        let per_second = |bytes: f64, stretch: &Segment| bytes / stretch.elapsed_ns as f64 * 1e3;
         let delivered =
             |stretch: &Segment| per_second(stretch.blocks as f64 * self.block_bytes, stretch);
         let potential = |stretch: &Segment| per_second(self.potential_bytes(stretch.gaps), stretch);
@@ -80,13 +79,16 @@ impl<'a> Course<'a> {
     /// Figure 10: what was delivered over the potential until then, in % against the part of the
     /// blocks in %. A sample of this many of the blocks would end there.
     pub fn efficiency(&self) -> Line {
-        let delivered = |at: &Progress| at.blocks as f64 * self.block_bytes;
         let progress = self.round.progress.iter().filter(|at| at.gaps.potential_ns > 0);
         let point = |at: &Progress| {
-            let efficiency = 100.0 * delivered(at) / self.potential_bytes(at.gaps);
+            let efficiency = 100.0 * self.delivered(at) / self.potential_bytes(at.gaps);
             (100.0 * at.blocks as f64 / self.blocks, efficiency)
         };
         line("efficiency", progress.map(point).collect())
+    }
+
+    fn delivered(&self, at: &Progress) -> f64 {
+        at.blocks as f64 * self.block_bytes
     }
 
     fn potential_bytes(&self, gaps: Gaps) -> f64 {
@@ -112,19 +114,27 @@ impl<'a> Course<'a> {
         let Round { elapsed_ns, progress, .. } = self.round;
         let length_ns = elapsed_ns / STRETCHES;
         let start = Progress { elapsed_ns: 0, blocks: 0, gaps: Gaps::default() };
-        let last_by = |ns: u64| progress.iter().rfind(|at| at.elapsed_ns <= ns);
-        let stretch = |number: u64| {
-            let until = u128::from(*elapsed_ns) * u128::from(number) / u128::from(STRETCHES);
-            let end = *last_by(until as u64)?;
-            let from = last_by(end.elapsed_ns.saturating_sub(length_ns)).copied();
-            let from = from.unwrap_or(start);
-            let gaps = end.gaps.since(&from.gaps);
-            let elapsed_ns = end.elapsed_ns - from.elapsed_ns;
-            let blocks = end.blocks - from.blocks;
-            (gaps.potential_ns > 0).then_some(Segment { end, elapsed_ns, blocks, gaps })
-        };
-        (1..=STRETCHES).filter_map(stretch).collect()
+        (1..=STRETCHES)
+            .filter_map(|number| {
+                let until = u128::from(*elapsed_ns) * u128::from(number) / u128::from(STRETCHES);
+                let end = *last_by(until as u64, progress)?;
+                let from = last_by(end.elapsed_ns.saturating_sub(length_ns), progress).copied();
+                let from = from.unwrap_or(start);
+                let gaps = end.gaps.since(&from.gaps);
+                let elapsed_ns = end.elapsed_ns - from.elapsed_ns;
+                let blocks = end.blocks - from.blocks;
+                (gaps.potential_ns > 0).then_some(Segment { end, elapsed_ns, blocks, gaps })
+            })
+            .collect()
     }
+}
+
+fn per_second(bytes: f64, stretch: &Segment) -> f64 {
+    bytes / stretch.elapsed_ns as f64 * 1e3
+}
+
+fn last_by(ns: u64, progress: &[Progress]) -> Option<&Progress> {
+    progress.iter().rfind(|at| at.elapsed_ns <= ns)
 }
 
 /// Points of all rounds of a task together that a chart can show.
@@ -135,7 +145,6 @@ pub fn over_the_run(task: &TaskResult) -> Line {
     let steps: usize = task.all_rounds().map(|round| round.progress.len()).sum();
     let every = steps.div_ceil(POINTS).max(1);
     let (mut points, mut began_ns) = (Vec::new(), 0);
-    let minutes = |ns: u64| ns as f64 / 60e9;
     // Where a run ends with a round there is no further one.
     for round in task.all_rounds().filter(|round| round.elapsed_ns > 0) {
         let point = |at: &Progress| {
@@ -147,6 +156,10 @@ pub fn over_the_run(task: &TaskResult) -> Line {
         began_ns += round.elapsed_ns;
     }
     line(&task.name, points)
+}
+
+fn minutes(ns: u64) -> f64 {
+    ns as f64 / 60e9
 }
 
 /// Shares of the latency in %, against anything.

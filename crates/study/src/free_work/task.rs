@@ -78,7 +78,6 @@ impl TaskWork {
         let TaskResult { ref name, kind, blocks, block_bytes, .. } = *arms[0];
         let mut delivered = Delivered::default();
         arms.iter().flat_map(|arm| arm.all_rounds()).for_each(|round| delivered.add(round));
-        let bytes = |blocks: u64| (blocks * block_bytes) as f64;
         let potential = per_second(free.time.potential_ns) * free.media_bytes_per_second as f64;
         let rounds = arms.iter().map(|arm| arm.rounds.len() as u64).sum::<u64>();
         let elapsed_ns: u64 = arms.iter().map(|arm| arm.ended_ns()).sum();
@@ -103,13 +102,20 @@ impl TaskWork {
             last_1_percent: time_share_of_last(&arms, 0.01),
             delivered,
             delivered_bytes_per_second: ratio(
-                bytes(delivered.total()),
+                bytes(delivered.total(), block_bytes),
                 result.elapsed_ns as f64 / 1e9,
             ),
-            efficiency: ratio(bytes(delivered.in_gaps + delivered.in_passing), potential),
+            efficiency: ratio(
+                bytes(delivered.in_gaps + delivered.in_passing, block_bytes),
+                potential,
+            ),
             used: arms.iter().filter_map(|arm| arm.used).reduce(UseResult::and),
         }
     }
+}
+
+fn bytes(blocks: u64, block_bytes: u64) -> f64 {
+    (blocks * block_bytes) as f64
 }
 
 impl DeadlineWork {
@@ -117,21 +123,23 @@ impl DeadlineWork {
         let times = || arms.iter().flat_map(|arm| arm.rounds.iter().map(|round| round.elapsed_ns));
         let held = times().filter(|&elapsed| elapsed <= deadline_ns).count() as u64;
         let due_ns = |arm: &&TaskResult| arm.ended_ns().saturating_add(deadline_ns);
-        let will_be_held = |arm: &&TaskResult| match arm.expected_end_ns {
-            _ if arm.unfinished.elapsed_ns > deadline_ns => Some(false),
-            expected => expected.map(|end| end <= due_ns(arm)),
-        };
         let going_on = arms.iter().filter(|arm| !arm.is_done());
-        let all: Vec<Option<bool>> = going_on.map(will_be_held).collect();
+        let all: Vec<Option<bool>> = going_on
+            .map(|arm| match arm.expected_end_ns {
+                _ if arm.unfinished.elapsed_ns > deadline_ns => Some(false),
+                expected => expected.map(|end| end <= due_ns(arm)),
+            })
+            .collect();
         Self {
             deadline_ns,
             held,
             missed: times().count() as u64 - held,
             longest_ns: times().max().unwrap_or(0),
             due_ns: arms.iter().map(due_ns).min().unwrap_or(deadline_ns),
-            will_be_held: match all.contains(&Some(false)) {
-                true => Some(false),
-                false => (!all.is_empty() && all.iter().all(Option::is_some)).then_some(true),
+            will_be_held: if all.contains(&Some(false)) {
+                Some(false)
+            } else {
+                (!all.is_empty() && all.iter().all(Option::is_some)).then_some(true)
             },
         }
     }

@@ -80,8 +80,8 @@ impl FreeWork {
         let nodes = arms.iter().map(|arm| arm.nodes).sum::<u64>();
         let mut by_nodes = ByNodes::default();
         arms.iter().for_each(|arm| by_nodes.merge(&arm.by_nodes));
-        let sum = |of: fn(&Delivered) -> u64| tasks.iter().map(|t| of(&t.delivered)).sum::<u64>();
-        let (promoted_ns, copied_ns) = (sum(|d| d.promoted_head_ns), sum(|d| d.copied_head_ns));
+        let (promoted_ns, copied_ns) =
+            (sum(|d| d.promoted_head_ns, &tasks), sum(|d| d.copied_head_ns, &tasks));
         Some(Self {
             arms: arms.len() as u64,
             delivered_bytes_per_second: tasks.iter().map(|t| t.delivered_bytes_per_second).sum(),
@@ -104,6 +104,10 @@ impl FreeWork {
     pub fn bytes(&self, way: impl Fn(&Delivered) -> u64) -> u64 {
         self.tasks.iter().map(|task| way(&task.delivered) * task.block_bytes).sum()
     }
+}
+
+fn sum(of: fn(&Delivered) -> u64, tasks: &[TaskWork]) -> u64 {
+    tasks.iter().map(|t| of(&t.delivered)).sum::<u64>()
 }
 
 impl IdleCost {

@@ -72,19 +72,20 @@ pub(super) fn marked_runs(
     };
     let limits = LIMITS.map(|limit| CommandMarks::DurationLimit { inactive_ns: limit.ns() });
     let all: Vec<CommandMarks> = [CommandMarks::Priority].into_iter().chain(limits).collect();
-    let run = |&marks: &CommandMarks| {
-        let run = work.begin(1);
-        let commands = Some(commands(marks, scrub));
-        let config = SimConfig { commands, ..experiment.config.clone() };
-        let with = experiment.with_config(config)?;
-        let result =
-            with.new_run().with_progress(&mut |done, total| run.at(done, total)).simulate()?;
-        let scrub = result.outside_scrub.as_ref().expect("the host scrubs");
-        // Half of the reads and more meet no client wherever time is left out.
-        let steady = run_bytes.get() as f64 / scrub.response.p50_ns.max(1) as f64;
-        Ok(MarkedRun { marks, read: scrub.read_bytes, steady, result })
-    };
-    all.par_iter().map(run).collect()
+    all.par_iter()
+        .map(|&marks| {
+            let run = work.begin(1);
+            let commands = Some(commands(marks, scrub));
+            let config = SimConfig { commands, ..experiment.config.clone() };
+            let with = experiment.with_config(config)?;
+            let result =
+                with.new_run().with_progress(&mut |done, total| run.at(done, total)).simulate()?;
+            let scrub = result.outside_scrub.as_ref().expect("the host scrubs");
+            // Half of the reads and more meet no client wherever time is left out.
+            let steady = run_bytes.get() as f64 / scrub.response.p50_ns.max(1) as f64;
+            Ok(MarkedRun { marks, read: scrub.read_bytes, steady, result })
+        })
+        .collect()
 }
 
 /// Marks of clients' commands and of the scrub's.

@@ -50,16 +50,19 @@ pub(super) fn seconds_with(
     after: f64,
     rate: f64,
 ) -> Option<f64> {
-    let read_at = |(seconds, read): (f64, f64)| read + rate * seconds;
     let mut before = (0.0, 0.0);
     for at in course {
-        let (from, to) = (read_at(before), read_at(at));
+        let (from, to) = (read_at(before, rate), read_at(at, rate));
         if to >= 1.0 {
             return Some(before.0 + (1.0 - from) / (to - from) * (at.0 - before.0));
         }
         before = at;
     }
-    (rate > 0.0).then(|| before.0 + (1.0 - read_at(before)) / (rate + after))
+    (rate > 0.0).then(|| before.0 + (1.0 - read_at(before, rate)) / (rate + after))
+}
+
+fn read_at((seconds, read): (f64, f64), rate: f64) -> f64 {
+    read + rate * seconds
 }
 
 /// Latency between two bursts until only `to` blocks are left. The rate is taken to be a power of
@@ -72,21 +75,27 @@ fn leap_ns(before: &Burst, after: &Burst, to: u64) -> f64 {
     }
     // A rate of zero has no time.
     let after_rate = if rates.1 > 0.0 { rates.1 } else { rates.0 };
-    let middle = |burst: &Burst| 0.5 * (burst.from + burst.to) as f64;
     let power = libm::log(rates.0 / after_rate) / libm::log(middle(before) / middle(after));
     power_integral(from, to, rates.0, middle(before), power)
 }
 
+fn middle(burst: &Burst) -> f64 {
+    0.5 * (burst.from + burst.to) as f64
+}
+
 /// Integral from `to` to `from` of dx / (rate (x / at)^power).
 fn power_integral(from: f64, to: f64, rate: f64, at: f64, power: f64) -> f64 {
-    let scaled = |x: f64| x / at;
     let area = if (power - 1.0).abs() < 1e-6 {
         libm::log(from / to)
     } else {
-        let term = |x: f64| libm::pow(scaled(x), 1.0 - power);
+        let term = |x: f64| libm::pow(scaled(x, at), 1.0 - power);
         (term(from) - term(to)) / (1.0 - power)
     };
     area * at / rate
+}
+
+fn scaled(x: f64, at: f64) -> f64 {
+    x / at
 }
 
 /// Shares of the latency of the whole course. Within a leap, what free transfers take follows from the
@@ -116,17 +125,24 @@ pub(super) fn shares(bursts: &[Burst]) -> GapShares {
             part if part.is_finite() => part.clamp(0.0, 1.0),
             _ => 0.5,
         };
-        let between = |first: f64, last: f64| first + part * (last - first);
         add(
             ns,
-            between(first.transfer_share, last.transfer_share),
-            between(first.extra_seek_share, last.extra_seek_share),
+            between(first.transfer_share, last.transfer_share, part),
+            between(first.extra_seek_share, last.extra_seek_share, part),
         );
     }
-    let share = |ns: f64| if potential > 0.0 { ns / potential } else { 0.0 };
-    let (transfer_share, extra_seek_share) = (share(transfer), share(extra_seek));
+    let (transfer_share, extra_seek_share) =
+        (share(transfer, potential), share(extra_seek, potential));
     let unused_share = 1.0 - transfer_share - extra_seek_share;
     GapShares { transfer_share, extra_seek_share, unused_share }
+}
+
+fn between(first: f64, last: f64, part: f64) -> f64 {
+    first + part * (last - first)
+}
+
+fn share(ns: f64, potential: f64) -> f64 {
+    if potential > 0.0 { ns / potential } else { 0.0 }
 }
 
 /// Latency until this many blocks are left. None when the course ends before.
@@ -162,17 +178,19 @@ pub(super) fn error_until(bursts: &[Burst], left: u64) -> Option<f64> {
     }
     let leaps: Vec<f64> =
         bursts.windows(2).map(|pair| leap_ns(&pair[0], &pair[1], pair[1].from)).collect();
-    let around = |at: usize| {
-        let before = at.checked_sub(1).map_or(0.0, |before| leaps[before]);
-        0.5 * (before + leaps.get(at).copied().unwrap_or(0.0))
-    };
     // What is not known of a rate is taken to be as much as the rate.
-    let by_chance = bursts.iter().enumerate().map(|(at, burst)| burst.error.min(1.0) * around(at));
+    let by_chance =
+        bursts.iter().enumerate().map(|(at, burst)| burst.error.min(1.0) * around(at, &leaps));
     let by_chance = by_chance.map(|ns| ns * ns).sum::<f64>().sqrt();
     let last = bursts.len() - 1;
     let every_other = bursts.iter().enumerate().filter(|&(at, _)| at % 2 == 0 || at == last);
     let by_leaps = end_ns(&every_other.map(|(_, burst)| *burst).collect::<Vec<_>>()) - all;
     Some(libm::hypot(by_chance, by_leaps) / all)
+}
+
+fn around(at: usize, leaps: &[f64]) -> f64 {
+    let before = at.checked_sub(1).map_or(0.0, |before| leaps[before]);
+    0.5 * (before + leaps.get(at).copied().unwrap_or(0.0))
 }
 
 /// Latency until the last burst has ended.

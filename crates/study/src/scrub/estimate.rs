@@ -224,14 +224,14 @@ impl ScrubEstimate {
     }
 
     fn slowest_of(&self, counts: impl Fn(&ArmScrub) -> bool) -> Option<usize> {
-        let key = |number: usize| {
-            let arm = &self.arms[number];
-            (-arm.read_share, arm.seconds.unwrap_or(f64::INFINITY))
-        };
-        let later = |&a: &usize, &b: &usize| {
-            key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
-        };
-        (0..self.arms.len()).filter(|&number| counts(&self.arms[number])).max_by(later)
+        (0..self.arms.len()).filter(|&number| counts(&self.arms[number])).max_by(|&a, &b| {
+            self.key(a).0.total_cmp(&self.key(b).0).then(self.key(a).1.total_cmp(&self.key(b).1))
+        })
+    }
+
+    fn key(&self, number: usize) -> (f64, f64) {
+        let arm = &self.arms[number];
+        (-arm.read_share, arm.seconds.unwrap_or(f64::INFINITY))
     }
 
     /// End of the drive's scan: that of the arm which gets least far. Where another has gaps, an arm
@@ -245,8 +245,11 @@ impl ScrubEstimate {
 
     /// Part of the drive's blocks that are read, over all arms.
     pub fn read_share(&self) -> f64 {
-        let sum = |value: fn(&ArmScrub) -> f64| self.arms.iter().map(value).sum::<f64>();
-        sum(|arm| arm.read_share * arm.blocks as f64) / sum(|arm| arm.blocks as f64)
+        self.sum(|arm| arm.read_share * arm.blocks as f64) / self.sum(|arm| arm.blocks as f64)
+    }
+
+    fn sum(&self, value: fn(&ArmScrub) -> f64) -> f64 {
+        self.arms.iter().map(value).sum::<f64>()
     }
 
     /// Seconds until the last arm is at its end. None when there are no gaps.
@@ -287,10 +290,8 @@ pub fn estimate(
     let kept = buffer.is_some_and(|buffer| std::mem::take(&mut buffer.keep_free_blocks_before));
     let switched_off = kept && experiment.has_electronics();
     let (load, gap_shares) = load(&experiment)?;
-    let response = match warm_up > 0.0 {
-        true => responses_after(warm_up, &experiment)?,
-        false => load.response,
-    };
+    let response =
+        if warm_up > 0.0 { responses_after(warm_up, &experiment)? } else { load.response };
     let block_size = block_size(&experiment.drive);
     let mut estimate = ScrubEstimate {
         block_bytes: block_size.get(),
@@ -356,15 +357,18 @@ fn responses_after(warm_up: f64, whole: &Experiment) -> Result<Summary, ConfigEr
 
 /// Use of the heads' time without a scrub.
 fn alone(load: &RunResult) -> HeadUse {
-    let share = |ns: u128| ns as f64 / load.arms_ns.max(1) as f64;
     HeadUse {
-        seek: share(load.head_time.seek_ns),
-        rotate: share(load.head_time.rotate_ns),
-        transfer: share(load.head_time.transfer_ns),
+        seek: share(load.head_time.seek_ns, load),
+        rotate: share(load.head_time.rotate_ns, load),
+        transfer: share(load.head_time.transfer_ns, load),
         free_transfer: 0.0,
         extra_seek: 0.0,
         idle_work: 0.0,
     }
+}
+
+fn share(ns: u128, load: &RunResult) -> f64 {
+    ns as f64 / load.arms_ns.max(1) as f64
 }
 
 /// Larger ones than a server takes where tracks are long: there are fewer bursts before the gaps reach next
@@ -671,19 +675,20 @@ impl ArmScrub {
             return Self::without_gaps(scan.blocks);
         };
         let blocks = scan.blocks;
-        let seconds = |potential_ns: f64| potential_ns / gap_share / 1e9;
         let share = |left: u64| 1.0 - left as f64 / blocks as f64;
-        let until = |left: u64| curve::potential_until(&scan.bursts, left).map(seconds);
+        let until = |left: u64| {
+            curve::potential_until(&scan.bursts, left)
+                .map(|potential_ns| seconds(potential_ns, gap_share))
+        };
         let potential_bytes_per_second = gap_share * media_rate;
-        let bytes = |blocks: u64| (blocks * block_size.get()) as f64;
         let efficiency = |at: &At| {
             let potential = at.potential_ns / 1e9 * media_rate;
-            (potential > 0.0).then(|| bytes(blocks - at.left) / potential)
+            (potential > 0.0).then(|| bytes(blocks - at.left, block_size) / potential)
         };
         let point = |(at, burst): (&At, &Burst)| ScrubPoint {
-            seconds: seconds(at.potential_ns),
+            seconds: seconds(at.potential_ns, gap_share),
             read_share: share(at.left),
-            bytes_per_second: curve::rate(burst) * bytes(1) * gap_share * 1e9,
+            bytes_per_second: curve::rate(burst) * bytes(1, block_size) * gap_share * 1e9,
             potential_bytes_per_second,
             shares: burst.time.shares(),
             efficiency: efficiency(at),
@@ -696,12 +701,7 @@ impl ArmScrub {
             |left| Some(1.0 - curve::potential_until(&scan.bursts, left)? / whole_ns?);
         let part_until = |at: At, share: f64| {
             let error = curve::error_until(&scan.bursts, at.left);
-            ScrubPart::new(share, seconds(at.potential_ns), error, efficiency(&at))
-        };
-        let part = |thousandths: u64| {
-            let left = blocks * (1000 - thousandths) / 1000;
-            let potential_ns = curve::potential_until(&scan.bursts, left)?;
-            Some(part_until(At { left, potential_ns }, thousandths as f64 / 1000.0))
+            ScrubPart::new(share, seconds(at.potential_ns, gap_share), error, efficiency(&at))
         };
         let faded = curve::faded(scan.ended_bursts(), FADED);
         let faded = faded.map(|at| part_until(at, share(at.left)));
@@ -715,17 +715,24 @@ impl ArmScrub {
             blocks,
             end: scan.end.into(),
             read_share: share(last.left),
-            seconds: Some(seconds(last.potential_ns)),
+            seconds: Some(seconds(last.potential_ns, gap_share)),
             error: curve::error_until(&scan.bursts, last.left),
             seconds_50_percent: until(blocks / 2),
             seconds_95_percent: until(blocks / 20),
             faded,
             seconds_with_idle_time: None,
-            rounds_a_day: whole_ns.map(|ns| 86_400.0 / seconds(ns)),
+            rounds_a_day: whole_ns.map(|ns| 86_400.0 / seconds(ns, gap_share)),
             last_5_percent: time_share_after(blocks / 20),
             last_1_percent: time_share_after(blocks / 100),
             last_5_percent_of_read: tail.map(|ns| 1.0 - ns / last.potential_ns),
-            parts: PARTS.into_iter().filter_map(part).collect(),
+            parts: PARTS
+                .into_iter()
+                .filter_map(|thousandths| {
+                    let left = blocks * (1000 - thousandths) / 1000;
+                    let potential_ns = curve::potential_until(&scan.bursts, left)?;
+                    Some(part_until(At { left, potential_ns }, thousandths as f64 / 1000.0))
+                })
+                .collect(),
             shares: Some(curve::shares(&scan.bursts)),
             efficiency: efficiency(last),
             course: course.iter().zip(bursts).map(point).collect(),
@@ -741,6 +748,14 @@ impl ArmScrub {
         let seconds = curve::seconds_with(course, after, idle_bytes_per_second / bytes);
         Self { seconds_with_idle_time: seconds, ..self }
     }
+}
+
+fn seconds(potential_ns: f64, gap_share: f64) -> f64 {
+    potential_ns / gap_share / 1e9
+}
+
+fn bytes(blocks: u64, block_size: Bytes) -> f64 {
+    (blocks * block_size.get()) as f64
 }
 
 #[cfg(test)]

@@ -71,9 +71,10 @@ impl IdleScrub {
     /// The shortest pause whose scrub no request notices and that ends within `seconds_max`; of others the longest
     /// that does. None where none does.
     pub fn fit(&self, seconds_max: f64) -> Option<&PauseBeforeScrub> {
-        let ends =
-            |pause: &&PauseBeforeScrub| pause.seconds.is_some_and(|time| time <= seconds_max);
-        let mut fits = self.pauses.iter().filter(ends);
+        let mut fits = self
+            .pauses
+            .iter()
+            .filter(|pause| pause.seconds.is_some_and(|time| time <= seconds_max));
         fits.clone().find(|pause| !pause.is_noticed()).or(fits.next_back())
     }
 
@@ -167,11 +168,13 @@ pub(crate) fn idle_scrub(
     let pauses = || PAUSES.par_iter().map(run).collect::<Result<_, ConfigError>>();
     let marked = || marked_runs(&experiment, (RUN, READS_MAX), work);
     let (pauses, marked) = rayon::join(pauses, marked);
-    let by_command = |MarkedRun { marks, result, read, steady }| {
-        let reads = ScrubReads { pause: SimDuration::ZERO, read, steady };
-        CommandScrub { marks, scrub: measured(&experiment, &alone, &cuts, &result, reads) }
-    };
-    let by_command = marked?.into_iter().map(by_command).collect();
+    let by_command = marked?
+        .into_iter()
+        .map(|MarkedRun { marks, result, read, steady }| {
+            let reads = ScrubReads { pause: SimDuration::ZERO, read, steady };
+            CommandScrub { marks, scrub: measured(&experiment, &alone, &cuts, &result, reads) }
+        })
+        .collect();
     Ok(IdleScrub { run_bytes: RUN.get(), pauses: pauses?, by_command })
 }
 
@@ -312,7 +315,6 @@ fn measured(
     let bytes = read as f64 + steady * left_out.ns() as f64;
     let bytes_per_second = bytes * 1e9 / measured_ns.max(1) as f64;
     let capacity = experiment.drive.total_blocks().bytes().get() as f64;
-    let p99 = |old: &Summary, new: &Summary| relative(old.p99_ns as f64, new.p99_ns as f64);
     PauseBeforeScrub {
         pause_ns: pause.ns(),
         requests: with.requests,
@@ -323,6 +325,10 @@ fn measured(
         p99: p99(&all, &with.response),
         reads_p99: p99(&reads, &with.read_response),
     }
+}
+
+fn p99(old: &Summary, new: &Summary) -> f64 {
+    relative(old.p99_ns as f64, new.p99_ns as f64)
 }
 
 #[cfg(test)]

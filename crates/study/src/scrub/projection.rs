@@ -229,8 +229,11 @@ impl Projection {
         self.spread.add(given.0 - self.piece.0, given.1 - self.piece.1);
         self.piece = given;
         let Pace { gaps, gaps_max, .. } = self.pace;
-        let is_known = || self.spread.error() <= RATE_ERROR;
-        self.burst.gaps >= gaps_max || self.burst.gaps >= gaps && is_known()
+        self.burst.gaps >= gaps_max || self.burst.gaps >= gaps && self.is_known()
+    }
+
+    fn is_known(&self) -> bool {
+        self.spread.error() <= RATE_ERROR
     }
 
     /// Work that it has done.
@@ -244,9 +247,6 @@ impl Projection {
         let Some((bursts, burst_ns)) = self.to_come(took) else { return 1.0 };
         let Pace { work_ns, requests, .. } = self.pace;
         let gap_use = self.gap_use();
-        let part = |burst: u64, all: u64, gap_use: u64| {
-            burst as f64 / all.saturating_sub(gap_use).max(1) as f64
-        };
         let of_work = part(burst_ns, work_ns, gap_use.work_ns);
         let of_load = part(took.requests, requests, gap_use.requests);
         (bursts * of_work.max(of_load)).clamp(1.0, COARSEST)
@@ -370,6 +370,10 @@ impl Projection {
         let done = self.work().ns().min(self.expected_ns);
         (u128::from(done) * u128::from(WHOLE) / u128::from(self.expected_ns.max(1))) as u64
     }
+}
+
+fn part(burst: u64, all: u64, gap_use: u64) -> f64 {
+    burst as f64 / all.saturating_sub(gap_use).max(1) as f64
 }
 
 /// Gaps of a piece of a burst. Assumed: about the requests of a piece of the sample, so that

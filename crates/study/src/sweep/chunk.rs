@@ -71,9 +71,8 @@ impl SweepChunk {
             .map(|(number, text)| Ok((*number, SimConfig::parse(text, "the experiment", &[])?)));
         let configs = configs.collect::<Result<Vec<_>, SweepError>>()?;
         let (mut lines, total) = (String::new(), configs.len() as u64);
-        let goes_on = || progress(0, total);
         let each = configs.iter().map(|(number, config)| (*number, config));
-        run_each(each, loads, &goes_on, &mut |row| {
+        run_each(each, loads, &|| progress(0, total), &mut |row| {
             lines.push_str(&journal::line(&row));
             Ok(())
         })?;

@@ -23,7 +23,6 @@ pub(super) fn columns(
     seeds: &[u64],
     rows: &[&SweepRow],
 ) -> Vec<(String, Column)> {
-    let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let numbers = rows.iter().map(|row| row.configuration as i64).collect();
     let mut all = vec![("configuration".to_owned(), Column::Whole(numbers))];
     for (at, key) in keys.iter().enumerate() {
@@ -47,9 +46,12 @@ pub(super) fn columns(
     all
 }
 
+fn whole(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
 /// Texts as numbers where all of them are some.
 fn of_texts(texts: &[&str]) -> Column {
-    let plain = |text: &&str| text.replace('_', "");
     let whole: Result<Vec<i64>, _> = texts.iter().map(|text| plain(text).parse()).collect();
     if let Ok(whole) = whole {
         return Column::Whole(whole);
@@ -57,9 +59,12 @@ fn of_texts(texts: &[&str]) -> Column {
     let real: Result<Vec<f64>, _> = texts.iter().map(|text| plain(text).parse()).collect();
     match real {
         Ok(real) => Column::Real(real),
-        Err(_) => {
-            let unquoted = |text: &&str| text.trim_matches(['"', '\'']).to_owned();
-            Column::Text(texts.iter().map(unquoted).collect())
-        }
+        Err(_) => Column::Text(
+            texts.iter().map(|text| text.trim_matches(['"', '\'']).to_owned()).collect(),
+        ),
     }
+}
+
+fn plain(text: &&str) -> String {
+    text.replace('_', "")
 }

@@ -56,7 +56,6 @@ impl SweepRow {
         let Summary { count, mean_ns, p50_ns, p95_ns, p99_ns, p999_ns, max_ns, .. } =
             result.response;
         let stages = &result.stages;
-        let mean = |sum: u128| sum as f64 / count.max(1) as f64;
         let whole = [
             result.requests,
             result.elapsed_ns,
@@ -78,16 +77,20 @@ impl SweepRow {
             mean_ns,
             result.read_response.mean_ns,
             result.write_response.mean_ns,
-            mean(stages.queue_ns),
-            mean(stages.overhead_ns),
-            mean(stages.seek_ns),
-            mean(stages.rotate_ns),
-            mean(stages.transfer_ns),
-            mean(stages.bus_ns),
+            mean(stages.queue_ns, count),
+            mean(stages.overhead_ns, count),
+            mean(stages.seek_ns, count),
+            mean(stages.rotate_ns, count),
+            mean(stages.transfer_ns, count),
+            mean(stages.bus_ns, count),
             free_bytes_per_second(result),
         ];
         Self { configuration, whole, real, result_hash: result.result_hash.clone() }
     }
+}
+
+fn mean(sum: u128, count: u64) -> f64 {
+    sum as f64 / count.max(1) as f64
 }
 
 impl JournalRow for SweepRow {

@@ -150,8 +150,7 @@ impl Sweep {
                 progress(done, total);
                 Ok(())
             };
-            let goes_on = || progress(lock().len() as u64, total);
-            run_each(configs, &self.loads, &goes_on, &mut keep)
+            run_each(configs, &self.loads, &|| progress(lock().len() as u64, total), &mut keep)
         })
     }
 
@@ -198,8 +197,10 @@ pub(super) fn run_each<'a>(
     for (number, config) in configs {
         let config = config.clone();
         let same_load = loads.of(&config)?;
-        let same_drive = || before.iter().find(|it| has_drive_of(&it.config, &config));
-        let experiment = match same_load.as_deref().or_else(same_drive) {
+        let experiment = match same_load
+            .as_deref()
+            .or_else(|| before.iter().find(|it| has_drive_of(&it.config, &config)))
+        {
             Some(beside) => beside.beside(config)?,
             None => Experiment::new(config)?,
         };

@@ -78,8 +78,8 @@ impl DepthCollector {
             p95: self.depth.at(0.95),
             max: self.depth.max(),
         });
-        let of = |op: Op| DurationSummary::of(&self.responses[op as usize]);
-        let [read, write, flush, trim] = [Op::Read, Op::Write, Op::Flush, Op::Trim].map(of);
+        let [read, write, flush, trim] = [Op::Read, Op::Write, Op::Flush, Op::Trim]
+            .map(|op| DurationSummary::of(&self.responses[op as usize]));
         (depth, ResponseTimes { read, write, flush, trim })
     }
 }

@@ -70,12 +70,15 @@ impl RateCollector {
 
     fn widen(&mut self) {
         self.width_ns *= 2;
-        let merge = |pair: &[RateBin]| {
-            let mut both = pair[0];
-            pair[1..].iter().for_each(|bin| both.add(*bin));
-            both
-        };
-        self.bins = self.bins.chunks(2).map(merge).collect();
+        self.bins = self
+            .bins
+            .chunks(2)
+            .map(|pair| {
+                let mut both = pair[0];
+                pair[1..].iter().for_each(|bin| both.add(*bin));
+                both
+            })
+            .collect();
     }
 
     pub fn finish(self, origin: SimTime) -> RateOverTime {

@@ -79,16 +79,21 @@ impl OpSizes {
     }
 
     fn finish(&self) -> SizeSummary {
-        let bucket = |(exponent, &requests): (usize, &u64)| SizeBucket {
-            up_to_bytes: BLOCK_BYTES << exponent,
-            requests,
-        };
         SizeSummary {
             requests: self.blocks.count(),
             mean_bytes: self.blocks.mean() * BLOCK_BYTES as f64,
             median_bytes: self.blocks.at(0.5) * BLOCK_BYTES,
             max_bytes: self.blocks.max() * BLOCK_BYTES,
-            buckets: self.buckets.iter().enumerate().map(bucket).skip_while(is_empty).collect(),
+            buckets: self
+                .buckets
+                .iter()
+                .enumerate()
+                .map(|(exponent, &requests)| SizeBucket {
+                    up_to_bytes: BLOCK_BYTES << exponent,
+                    requests,
+                })
+                .skip_while(is_empty)
+                .collect(),
         }
     }
 }

@@ -78,9 +78,10 @@ impl LineDecoder for Biosnoop {
         let has_no_place = columns.disk.is_none() || has_no_sector(columns.sector);
         let is_flush = op == Op::Flush || bytes.value == 0 && has_no_place;
         let Stay { arrival, completion } = times(&columns)?;
-        let extent = match is_flush {
-            true => Extent::NONE,
-            false => Extent::of_block_and_bytes(columns.sector.number()?, bytes)?,
+        let extent = if is_flush {
+            Extent::NONE
+        } else {
+            Extent::of_block_and_bytes(columns.sector.number()?, bytes)?
         };
         let device = match columns.disk {
             Some(disk) => self.disks.number(disk)?,
@@ -117,14 +118,17 @@ fn columns(line: &[u8]) -> Result<Columns<'_>, Fault> {
     }
     let (bytes, sector) = (last.next("BYTES")?, last.next("SECTOR")?);
     let kind = last.next("T")?;
-    // No disk is called by a number, so one in its place is that of the process.
-    let is_disk = |word: &[u8]| whole_number(word).is_none();
     let disk = last.peek().is_some_and(is_disk).then(|| last.next("DISK")).transpose()?;
     last.next("PID")?.number()?;
     let mut first = Fields::blank(last.rest());
     let time = first.next("TIME(s)")?;
     first.next("COMM")?;
     Ok(Columns { time, disk, kind, sector, bytes, queued, latency })
+}
+
+/// No disk is called by a number, so one in its place is that of the process.
+fn is_disk(word: &[u8]) -> bool {
+    whole_number(word).is_none()
 }
 
 /// The operation, and whether it is forced to the media. A flush before a write is a separate line.

@@ -137,7 +137,6 @@ impl Layout {
 
     fn number(self, event: &[u8], at: usize, width: usize) -> u64 {
         let bytes = event[at..at + width].iter();
-        let add = |value: u64, &byte: &u8| value << 8 | u64::from(byte);
         if self.is_big_endian { bytes.fold(0, add) } else { bytes.rev().fold(0, add) }
     }
 
@@ -171,6 +170,10 @@ impl Layout {
         };
         Ok((data.is_some() || flushes).then_some(event))
     }
+}
+
+fn add(value: u64, &byte: &u8) -> u64 {
+    value << 8 | u64::from(byte)
 }
 
 fn stage(action: u64) -> Option<Stage> {

@@ -14,11 +14,13 @@ pub(super) struct Columns<const N: usize> {
 impl<const N: usize> Columns<N> {
     /// Finds `names` in `header`. The first `required` must be there; Err lists those that are not.
     pub fn find(header: &[u8], names: [&'static str; N], required: usize) -> Result<Self, Fault> {
-        let place = |column: &[u8]| names.iter().position(|name| name.as_bytes() == column);
         let columns = header.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-        let mut fields: Vec<_> = columns.map(place).collect();
-        let is_missing = |name: &usize| !fields.contains(&Some(*name));
-        let missing: Vec<_> = (0..required).filter(is_missing).map(|at| names[at]).collect();
+        let mut fields: Vec<_> =
+            columns.map(|column| names.iter().position(|name| name.as_bytes() == column)).collect();
+        let missing: Vec<_> = (0..required)
+            .filter(|name| !fields.contains(&Some(*name)))
+            .map(|at| names[at])
+            .collect();
         if !missing.is_empty() {
             return Err(missing_columns(header, &missing));
         }

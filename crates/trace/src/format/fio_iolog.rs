@@ -62,9 +62,10 @@ impl FioIolog {
 
     /// The time, the file and the action of a line.
     fn begin<'a>(&mut self, fields: &mut Fields<'a>) -> Result<(SimTime, u32, Token<'a>), Fault> {
-        let time = match self.has_times {
-            true => fields.next("timestamp")?.number()?.time(MICROSECOND_NS)?,
-            false => self.paused,
+        let time = if self.has_times {
+            fields.next("timestamp")?.number()?.time(MICROSECOND_NS)?
+        } else {
+            self.paused
         };
         let file = self.files.number(fields.next("filename")?)?;
         Ok((time, file, fields.next("action")?))

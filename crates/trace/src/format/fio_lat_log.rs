@@ -51,13 +51,12 @@ pub(super) const ROW: Row = Row {
 /// True if the lines are fio's, and their fifth column is no priority: that is 0 or 1, or hexadecimal.
 fn has_offsets(head: &[u8]) -> bool {
     let columns = |line: &[u8]| line.split(|&byte| byte == b',').count();
-    let is_offset = |line: &[u8]| {
-        let fifth = line.split(|&byte| byte == b',').nth(WITH_OFFSET - 1).unwrap_or_default();
-        columns(line) >= WITH_PRIORITY || !matches!(fifth.trim_ascii(), b"0" | b"1")
-    };
     // fio writes a blank after each comma, other formats of such columns do not.
     whole_lines(head).all(|line| line.windows(2).any(|pair| pair == b", "))
-        && whole_lines(head).any(is_offset)
+        && whole_lines(head).any(|line| {
+            let fifth = line.split(|&byte| byte == b',').nth(WITH_OFFSET - 1).unwrap_or_default();
+            columns(line) >= WITH_PRIORITY || !matches!(fifth.trim_ascii(), b"0" | b"1")
+        })
 }
 
 /// True if the values are no count: in a log of IOPS all are 1.
@@ -72,19 +71,21 @@ const FALLS_EVERY: usize = 4;
 /// True if the numbers are those of a log: see above.
 fn is_plausible(head: &[u8]) -> bool {
     let entries: Vec<[u64; WITH_OFFSET]> = whole_lines(head).filter_map(numbers).collect();
-    let most = |is: fn(&&[u64; WITH_OFFSET]) -> bool| {
-        entries.iter().filter(is).count() * 2 >= entries.len()
-    };
-    let varies = |column: usize| {
-        entries.len() == 1 || entries.windows(2).any(|pair| pair[0][column] != pair[1][column])
-    };
     let falls = entries.windows(2).filter(|pair| pair[1][0] < pair[0][0]).count();
-    most(|[_, _, _, size, offset]| (size | offset).is_multiple_of(BLOCK_BYTES))
+    most(|[_, _, _, size, offset]| (size | offset).is_multiple_of(BLOCK_BYTES), &entries)
         // The end is cut to whole milliseconds.
-        && most(|[end, latency, ..]| latency / MILLISECOND_NS <= *end)
-        && varies(1)
-        && varies(WITH_OFFSET - 1)
+        && most(|[end, latency, ..]| latency / MILLISECOND_NS <= *end, &entries)
+        && varies(1, &entries)
+        && varies(WITH_OFFSET - 1, &entries)
         && falls * FALLS_EVERY <= entries.len()
+}
+
+fn most(is: fn(&&[u64; WITH_OFFSET]) -> bool, entries: &[[u64; 5]]) -> bool {
+    entries.iter().filter(is).count() * 2 >= entries.len()
+}
+
+fn varies(column: usize, entries: &[[u64; 5]]) -> bool {
+    entries.len() == 1 || entries.windows(2).any(|pair| pair[0][column] != pair[1][column])
 }
 
 /// The columns up to the offset.

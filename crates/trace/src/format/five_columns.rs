@@ -58,18 +58,17 @@ pub(super) fn unit(
     is_named: bool,
 ) -> UnitFound {
     let beginning = Beginning::of(head);
-    let possible = |unit: &TimeUnit| {
-        !(1..=DECIMALS_MAX).contains(&beginning.decimals) || beginning.decimals <= *unit as usize
-    };
-    let own_rate = beginning.rate(own).filter(|_| possible(&own));
+    let own_rate = beginning.rate(own).filter(|_| possible(&own, &beginning));
     if beginning.rate(own).is_none()
-        || possible(&own) && is_named
+        || possible(&own, &beginning) && is_named
         || own_rate.is_some_and(|rate| usual.contains(&rate))
     {
         return UnitFound::Sure(own);
     }
-    let rate = |unit| beginning.rate(unit).map(|per_second| UnitRate { unit, per_second });
-    let units = TimeUnit::ALL.into_iter().filter(possible).filter_map(rate);
+    let units = TimeUnit::ALL
+        .into_iter()
+        .filter(|unit| possible(unit, &beginning))
+        .filter_map(|unit| beginning.rate(unit).map(|per_second| UnitRate { unit, per_second }));
     let plausible: Vec<UnitRate> =
         units.filter(|it| OF_ANY_DEVICE.contains(&it.per_second)).collect();
     match &plausible[..] {
@@ -77,6 +76,10 @@ pub(super) fn unit(
         [only] => UnitFound::Sure(only.unit),
         _ => UnitFound::Ask(plausible),
     }
+}
+
+fn possible(unit: &TimeUnit, beginning: &Beginning) -> bool {
+    !(1..=DECIMALS_MAX).contains(&beginning.decimals) || beginning.decimals <= *unit as usize
 }
 
 /// Operation in the last column: 1 for a read, 0 for a write.

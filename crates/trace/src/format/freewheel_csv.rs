@@ -43,8 +43,8 @@ const KNOWN_LACK_MAX: usize = 4;
 /// True if a line holds names, where a record holds a number and a letter.
 fn names_columns(line: &[u8]) -> bool {
     let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-    let is_name = |field: &[u8]| field.first().is_some_and(u8::is_ascii_alphabetic);
-    fields.clone().count() > 1 && fields.all(is_name)
+    fields.clone().count() > 1
+        && fields.all(|field| field.first().is_some_and(u8::is_ascii_alphabetic))
 }
 
 /// The names among `names` that are not among `others`, both separated by commas.
@@ -63,9 +63,6 @@ fn missing(header: &[u8]) -> Vec<String> {
 
 /// Fault of a line of names that is not our header.
 fn header_fault(line: &[u8]) -> Fault {
-    let list = |what: &str, names: Vec<String>| {
-        (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
-    };
     let differences =
         [list("missing", missing(line)), list("not known", without(line, HEADER.as_bytes()))];
     let differences: Vec<String> = differences.into_iter().flatten().collect();
@@ -74,6 +71,10 @@ fn header_fault(line: &[u8]) -> Fault {
         some => some.join("; "),
     };
     Fault::new("header", line, format!("{differences}; write {HEADER}"))
+}
+
+fn list(what: &str, names: Vec<String>) -> Option<String> {
+    (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
 }
 
 struct FreewheelCsv {

@@ -59,8 +59,9 @@ impl LineDecoder for HfplayerCsv {
         let arrival = required(elapsed).time(TimeUnit::Microseconds)?;
         let op = op(required(cmd))?;
         let extent = Extent::of_blocks(required(lba).number()?, required(blocks).number()?)?;
-        let later = |latency| completion_later(arrival, latency, TimeUnit::Microseconds);
-        let completion = latency.map(later).transpose()?;
+        let completion = latency
+            .map(|latency| completion_later(arrival, latency, TimeUnit::Microseconds))
+            .transpose()?;
         let device = lun.map_or(Ok(0), |lun| lun.number()?.to_u32())?;
         Ok(Record { completion, ..extent.request(arrival, op, device) })
     }

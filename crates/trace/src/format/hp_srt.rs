@@ -83,10 +83,13 @@ impl BinaryDecoder for HpSrt {
     }
 
     fn parse(&mut self, bytes: &[u8]) -> Result<Record, Fault> {
-        let word = |index: usize| big_endian(&bytes[4 * index..4 * index + 4]);
-        let signed = |name, index| unsigned(name, word(index));
-        if word(1) & 0xffff == u32::from(KIND_SUSPECT) {
-            return Err(Fault::number("id", word(1), "the tracer marked this request as suspect"));
+        let signed = |name, index| unsigned(name, word(index, bytes));
+        if word(1, bytes) & 0xffff == u32::from(KIND_SUSPECT) {
+            return Err(Fault::number(
+                "id",
+                word(1, bytes),
+                "the tracer marked this request as suspect",
+            ));
         }
         let arrival = arrival(signed("sec", 2)?, signed("usec", 3)?)?;
         let stop = signed("stop", 5)?;
@@ -97,8 +100,8 @@ impl BinaryDecoder for HpSrt {
         let extent = Extent::of_bytes(offset, signed("bytes", 6)?)?;
         Ok(Record {
             arrival,
-            op: if word(11) & FLAG_READ != 0 { Op::Read } else { Op::Write },
-            device: word(8) >> 8 & 0xff,
+            op: if word(11, bytes) & FLAG_READ != 0 { Op::Read } else { Op::Write },
+            device: word(8, bytes) >> 8 & 0xff,
             start: extent.start,
             blocks: extent.blocks,
             widened: extent.widened,
@@ -108,6 +111,10 @@ impl BinaryDecoder for HpSrt {
     }
 }
 
+fn word(index: usize, bytes: &[u8]) -> u32 {
+    big_endian(&bytes[4 * index..4 * index + 4])
+}
+
 /// A number of up to four bytes.
 fn big_endian(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u32::from(byte))
@@ -115,8 +122,7 @@ fn big_endian(bytes: &[u8]) -> u32 {
 
 /// A signed field, which must not be negative.
 fn unsigned(name: &'static str, word: u32) -> Result<Number, Fault> {
-    let negative = |_| Fault::number(name, word as i32, "negative");
-    i32::try_from(word).map_err(negative)?;
+    i32::try_from(word).map_err(|_| Fault::number(name, word as i32, "negative"))?;
     Ok(Number { name, value: u64::from(word) })
 }
 

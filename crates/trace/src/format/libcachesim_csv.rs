@@ -96,9 +96,12 @@ fn is_of_objects(head: &[u8]) -> bool {
 /// Time, object and size in a line without a header.
 fn numbers(line: &[u8]) -> Option<(SimTime, u64, u64)> {
     let [time, object, size, _] = fields(line, None).ok()?;
-    let number = |token: Option<Token>| required(token).number().ok().map(|number| number.value);
     let time = required(time).time(TimeUnit::Seconds).ok()?;
     Some((time, number(object)?, number(size)?))
+}
+
+fn number(token: Option<Token>) -> Option<u64> {
+    required(token).number().ok().map(|number| number.value)
 }
 
 #[derive(Default)]
@@ -177,11 +180,14 @@ impl LineDecoder for LibcachesimCsv {
 
 fn op(token: Token) -> Result<Op, Fault> {
     let word = token.text.to_ascii_lowercase();
-    let is_of = |words: &[&str]| words.iter().any(|known| known.as_bytes() == word);
-    match (is_of(&READS), is_of(&WRITES), is_of(&TRIMS)) {
+    match (is_of(&READS, &word), is_of(&WRITES, &word), is_of(&TRIMS, &word)) {
         (true, ..) => Ok(Op::Read),
         (_, true, _) => Ok(Op::Write),
         (.., true) => Ok(Op::Trim),
         _ => Err(token.fault("write get, set or delete, or read, write or trim")),
     }
+}
+
+fn is_of(words: &[&str], word: &[u8]) -> bool {
+    words.iter().any(|known| known.as_bytes() == word)
 }

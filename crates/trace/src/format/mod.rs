@@ -277,8 +277,9 @@ impl Format {
     /// The format of a decompressed trace that begins with `head`. Give the first 64 KiB, or all
     /// when it is shorter: then the last line counts as whole.
     pub fn detect(head: &[u8]) -> Option<Self> {
-        let is_of = |format: &Self| (format.row().detect)(head);
-        (!is_log_of_averages(head)).then(|| Self::ALL.into_iter().find(is_of)).flatten()
+        (!is_log_of_averages(head))
+            .then(|| Self::ALL.into_iter().find(|format| (format.row().detect)(head)))
+            .flatten()
     }
 
     /// True if its numbers may name objects, instead of blocks.
@@ -305,8 +306,11 @@ impl Format {
     pub(crate) fn nearest(head: &[u8]) -> Option<Self> {
         let lines = whole_lines(head).take(NEAR_LINES);
         let found: Vec<Self> = lines.filter_map(Self::detect).collect();
-        let count = |format: &Self| found.iter().filter(|other| *other == format).count();
-        found.iter().copied().rev().max_by_key(count)
+        found
+            .iter()
+            .copied()
+            .rev()
+            .max_by_key(|format| found.iter().filter(|other| *other == format).count())
     }
 }
 

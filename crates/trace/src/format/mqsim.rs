@@ -30,9 +30,12 @@ pub(super) const ROW: Row = Row {
     rebased: false,
     clock: Clock::FromStart,
     timing: Timing::Recorded,
-    unit: Some(|head, is_named| match is_named || has_whole_microseconds(head) {
-        true => UnitFound::Sure(TimeUnit::Nanoseconds),
-        false => five_columns::unit(head, TimeUnit::Nanoseconds, &NO_RATE, is_named),
+    unit: Some(|head, is_named| {
+        if is_named || has_whole_microseconds(head) {
+            UnitFound::Sure(TimeUnit::Nanoseconds)
+        } else {
+            five_columns::unit(head, TimeUnit::Nanoseconds, &NO_RATE, is_named)
+        }
     }),
     may_be_objects: false,
     detect: |head| most_lines_parse(head, &mut { IN_NS }) && !disksim_ascii::has_fractions(head),
@@ -63,7 +66,8 @@ impl LineDecoder for Mqsim {
 /// True if all times are whole microseconds, and mostly different, on enough records to be no chance.
 fn has_whole_microseconds(head: &[u8]) -> bool {
     let records = parsed_lines(head, &mut { IN_NS });
-    let is_whole = |record: &Record| record.arrival.ns().is_multiple_of(MICROSECOND_NS);
     let repeated = records.windows(2).filter(|pair| pair[0].arrival == pair[1].arrival).count();
-    records.len() >= RECORDS_SURE && repeated * 2 < records.len() && records.iter().all(is_whole)
+    records.len() >= RECORDS_SURE
+        && repeated * 2 < records.len()
+        && records.iter().all(|record| record.arrival.ns().is_multiple_of(MICROSECOND_NS))
 }

@@ -96,18 +96,20 @@ fn layout(head: &[u8]) -> Option<Layout> {
 /// True if at least half of the records are such of this form, so that a dirty trace is recognised.
 fn is_layout(head: &[u8], layout: Layout) -> bool {
     let records = || head.chunks_exact(layout.bytes);
-    let is_ahead = |number: usize, record: &[u8]| {
-        let next = little_endian(record, layout.next_access, 8);
-        NEVER.contains(&next) || (number as u64 + 1..RECORDS_MAX).contains(&next)
-    };
-    let is_record = |(number, record): &(usize, &[u8])| {
-        is_ahead(*number, record)
-            && little_endian(record, 12, 4) < SIZE_MAX
-            && (!layout.has_op || op(u64::from(record[16])).is_ok())
-    };
-    let time = |record: &[u8]| little_endian(record, 0, 4);
-    let times: Vec<u64> = records().map(time).collect();
+    let times: Vec<u64> = records().map(|record| little_endian(record, 0, 4)).collect();
     let back_steps = times.windows(2).filter(|pair| pair[1] < pair[0]).count();
-    let sure = records().enumerate().filter(is_record).count();
+    let sure = records()
+        .enumerate()
+        .filter(|(number, record)| {
+            is_ahead(*number, record, &layout)
+                && little_endian(record, 12, 4) < SIZE_MAX
+                && (!layout.has_op || op(u64::from(record[16])).is_ok())
+        })
+        .count();
     sure > 0 && sure * 2 >= times.len() && back_steps * 2 <= times.len()
+}
+
+fn is_ahead(number: usize, record: &[u8], layout: &Layout) -> bool {
+    let next = little_endian(record, layout.next_access, 8);
+    NEVER.contains(&next) || (number as u64 + 1..RECORDS_MAX).contains(&next)
 }

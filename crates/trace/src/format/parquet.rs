@@ -111,9 +111,12 @@ impl ParquetSource {
         }
         let group = self.file.get_row_group(self.next_group).map_err(broken)?;
         self.progress.advance(group.metadata().compressed_size().max(0) as u64);
-        let open =
-            |column: &Option<usize>| column.map(|at| group.get_column_reader(at)).transpose();
-        self.readers = self.columns.iter().map(open).collect::<Result<_, _>>().map_err(broken)?;
+        self.readers = self
+            .columns
+            .iter()
+            .map(|column| column.map(|at| group.get_column_reader(at)).transpose())
+            .collect::<Result<_, _>>()
+            .map_err(broken)?;
         self.next_group += 1;
         Ok(true)
     }
@@ -165,8 +168,10 @@ impl ParquetSource {
         let Some(value) = self.numbers[column][row] else {
             return Err(Fault::new(name, b"null", "only completion_ns may be null"));
         };
-        let negative = |_| Fault::number(name, value, "negative");
-        Ok(Number { name, value: u64::try_from(value).map_err(negative)? })
+        Ok(Number {
+            name,
+            value: u64::try_from(value).map_err(|_| Fault::number(name, value, "negative"))?,
+        })
     }
 
     fn record_at(&self, row: usize) -> Result<Record, Fault> {
@@ -218,8 +223,9 @@ impl Source for ParquetSource {
 /// Performs `work`, which calls the Parquet library. On some damaged pages the library panics instead
 /// of returning an error. (A build that aborts on panics is not protected.)
 fn guarded<T>(work: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
-    let panicked = |_| Err(Stop::Broken("a damaged page stopped the Parquet library".to_owned()));
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(Stop::Broken("a damaged page stopped the Parquet library".to_owned()))
+    })
 }
 
 /// Error of a file without a readable index.

@@ -34,18 +34,17 @@ pub(super) struct Separator(u8);
 impl Separator {
     /// The separator of a trace with this header: a semicolon or a tab where it has one.
     pub fn of(header: &[u8]) -> Self {
-        let is_there = |separator: &u8| header.contains(separator);
-        Self([b';', b'\t'].into_iter().find(is_there).unwrap_or(b','))
+        Self([b';', b'\t'].into_iter().find(|separator| header.contains(separator)).unwrap_or(b','))
     }
 
     /// The fields of a line, without quotes and the blanks around them.
     pub fn fields(self, line: &[u8]) -> impl Iterator<Item = &[u8]> {
         let mut is_quoted = false;
-        let ends_field = move |&byte: &u8| {
+        line.split(move |&byte| {
             is_quoted ^= byte == b'"';
             byte == self.0 && !is_quoted
-        };
-        line.split(ends_field).map(|field| unquoted(field.trim_ascii()))
+        })
+        .map(|field| unquoted(field.trim_ascii()))
     }
 
     /// A whole number, which may have thousands apart.
@@ -78,12 +77,15 @@ impl Separator {
     fn decimal_mark(self, text: &[u8]) -> Option<usize> {
         let is_mark = |byte: &u8| matches!(byte, b'.' | b',');
         let last = text.iter().rposition(is_mark)?;
-        let count = |mark: u8| text.iter().filter(|&&byte| byte == mark).count();
-        let is_alone = count(text[last]) == 1;
+        let is_alone = count(text[last], text) == 1;
         let has_other = text.iter().any(|&byte| is_mark(&byte) && byte != text[last]);
         let can_be_mark = text[last] == b'.' || has_other || self.0 == b';';
         (is_alone && can_be_mark).then_some(last)
     }
+}
+
+fn count(mark: u8, text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte == mark).count()
 }
 
 fn unquoted(field: &[u8]) -> &[u8] {

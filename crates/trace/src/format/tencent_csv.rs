@@ -115,17 +115,20 @@ fn unit(head: &[u8]) -> Option<Result<Unit, Unclear>> {
     }
     let records =
         || whole_lines(head).filter(|line| TencentCsv { unit: Unit::Bytes }.parse(line).is_ok());
-    let sectors = || parsed_lines(head, &mut TencentCsv { unit: Unit::Sectors });
     let all_whole = |column| records().all(|line| is_whole(line, column));
     Some(match (all_whole(1), all_whole(2)) {
         // Five whole numbers may be anything: without a header most sizes must be those of pages.
-        (false, _) if !whole_lines(head).any(is_header) && !most_are_pages(&sectors()) => {
+        (false, _) if !whole_lines(head).any(is_header) && !most_are_pages(&sectors(head)) => {
             return None;
         }
         (false, _) => Ok(Unit::Sectors),
         (true, true) if records().count() >= RECORDS_SURE => Ok(Unit::Bytes),
         (true, _) => Err(Unclear),
     })
+}
+
+fn sectors(head: &[u8]) -> Vec<Record> {
+    parsed_lines(head, &mut TencentCsv { unit: Unit::Sectors })
 }
 
 /// True if this column of a record is a multiple of 512.

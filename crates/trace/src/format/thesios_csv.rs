@@ -117,8 +117,9 @@ impl ThesiosCsv {
         let [_, _, _, size, start, latency, _, disk_size, disk_start, disk_time] = *fields;
         let of_server = || {
             let arrival = required(start).time(TimeUnit::Seconds)?;
-            let later = |latency| completion_later(arrival, latency, TimeUnit::Seconds);
-            let completion = latency.map(later).transpose()?;
+            let completion = latency
+                .map(|latency| completion_later(arrival, latency, TimeUnit::Seconds))
+                .transpose()?;
             Ok(Seen { bytes: required(size).number()?, arrival, completion })
         };
         let mut seen = of_server()?;
@@ -133,17 +134,20 @@ impl ThesiosCsv {
         let Some(arrival) = disk_start.filter(|&time| time > SimTime::ZERO) else {
             return Ok(seen);
         };
-        let later = |time| completion_later(arrival, time, TimeUnit::Seconds);
         let by_disk = disk_time.filter(|time| time.time(TimeUnit::Seconds) != Ok(SimTime::ZERO));
-        let completion = by_disk.map(later).transpose()?.or(seen.completion);
+        let completion = by_disk
+            .map(|time| completion_later(arrival, time, TimeUnit::Seconds))
+            .transpose()?
+            .or(seen.completion);
         Ok(Seen { arrival, completion: completion.map(|end| end.max(arrival)), ..seen })
     }
 }
 
 /// The place of a file: FNV-1a of its name, whose bits a product with the golden ratio mixes.
 fn place(filename: Token) -> u64 {
-    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hash = filename.text.iter().fold(0xcbf2_9ce4_8422_2325, step);
+    let hash = filename.text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACES.ilog2())
 }
 

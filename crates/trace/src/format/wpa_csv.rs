@@ -65,8 +65,8 @@ impl Layout {
     fn find(header: &[u8]) -> Result<Self, Fault> {
         let separator = Separator::of(header);
         let columns = separator.fields(header).map(column).collect::<Result<Vec<_>, _>>()?;
-        let is_missing = |name: &usize| !columns.iter().flatten().any(|(found, _)| found == name);
-        let missing: Vec<_> = (0..REQUIRED).filter(is_missing).map(|at| NAMES[at]).collect();
+        let missing: Vec<_> =
+            (0..REQUIRED).filter(|name| is_missing(name, &columns)).map(|at| NAMES[at]).collect();
         match missing[..] {
             [] => Ok(Self { separator, columns }),
             _ => Err(missing_columns(header, &missing)),
@@ -89,6 +89,10 @@ impl Layout {
     }
 }
 
+fn is_missing(name: &usize, columns: &[Option<(usize, TimeUnit)>]) -> bool {
+    !columns.iter().flatten().any(|(found, _)| found == name)
+}
+
 /// Meaning of a column; Err for one in a unit that is not read.
 fn column(header: &[u8]) -> Result<Option<(usize, TimeUnit)>, Fault> {
     let (name, unit) = match header.iter().rposition(|&byte| byte == b'(') {
@@ -106,8 +110,8 @@ fn column(header: &[u8]) -> Result<Option<(usize, TimeUnit)>, Fault> {
 /// The unit of a column; seconds for one without times.
 fn unit(name: &'static str, unit: &[u8]) -> Result<TimeUnit, Fault> {
     if name.ends_with("Time") {
-        let wrong = || Fault::new("header", unit, "times are read in (s), (ms) or (us)");
-        return time_unit(unit).ok_or_else(wrong);
+        return time_unit(unit)
+            .ok_or_else(|| Fault::new("header", unit, "times are read in (s), (ms) or (us)"));
     }
     if name == "Size" && !matches!(unit, b"" | b"B") {
         return Err(Fault::new("header", unit, "sizes are read in bytes: Size (B)"));
@@ -157,8 +161,7 @@ impl LineDecoder for WpaCsv {
         };
         check_count(count, separator)?;
         let completion = completion(init, complete, io_time, separator)?;
-        let number = |(disk, _): Field| separator.number(disk)?.to_u32();
-        let device = disk.map_or(Ok(0), number)?;
+        let device = disk.map_or(Ok(0), |(disk, _)| separator.number(disk)?.to_u32())?;
         Ok(Record { completion, ..extent.request(arrival, op, device) })
     }
 }
@@ -168,10 +171,7 @@ fn required(field: Option<Field>) -> Field {
 }
 
 fn offset_bytes(token: Token, separator: Separator) -> Result<Number, Fault> {
-    match token.text.starts_with(b"0x") {
-        true => token.number_or_hex(),
-        false => separator.number(token),
-    }
+    if token.text.starts_with(b"0x") { token.number_or_hex() } else { separator.number(token) }
 }
 
 fn check_count(count: Option<Field>, separator: Separator) -> Result<(), Fault> {
@@ -199,8 +199,11 @@ fn completion(
     let value = separator.time(complete, complete_unit)?.ns();
     let end = completion_after(arrival, Number { name: complete.name, value })?;
     let fields = [Some((init, unit)), Some((complete, complete_unit)), io_time];
-    let resolution_ns = |(token, unit): Field| separator.resolution_ns(token, unit);
-    let rounding_ns: u64 = fields.into_iter().flatten().map(resolution_ns).sum();
+    let rounding_ns: u64 = fields
+        .into_iter()
+        .flatten()
+        .map(|(token, unit)| separator.resolution_ns(token, unit))
+        .sum();
     match (io_time, took) {
         (Some((io_time, _)), Some(took)) if took.ns().abs_diff(end.ns()) > rounding_ns => {
             Err(io_time.fault(OTHER_END))

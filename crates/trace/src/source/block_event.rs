@@ -87,15 +87,22 @@ impl Spill for BlockEvent {
         use Stage::{Completed, Ended, Inserted, Issued, MergedBefore, MergedBehind, Queued};
         const STAGES: [Stage; 7] =
             [Queued, MergedBehind, MergedBefore, Inserted, Issued, Completed, Ended];
-        let is_set = |bit: u32| flags >> bit & 1 == 1;
         let (start, blocks) = (VolumeBlock::new(start), Blocks::new(blocks));
-        let extent = Extent { start, blocks, widened: is_set(3) };
+        let extent = Extent { start, blocks, widened: is_set(3, flags) };
         Self {
             time: SimTime::from_ns(time),
             device: device as u32,
             stage: STAGES[(flags >> 8 & 7) as usize],
-            data: is_set(12).then(|| Transfer { op: op_of(flags), extent, fua: is_set(2) }),
-            flushes: is_set(11),
+            data: is_set(12, flags).then(|| Transfer {
+                op: op_of(flags),
+                extent,
+                fua: is_set(2, flags),
+            }),
+            flushes: is_set(11, flags),
         }
     }
+}
+
+fn is_set(bit: u32, flags: u64) -> bool {
+    flags >> bit & 1 == 1
 }

@@ -64,10 +64,8 @@ impl<E: EventStream> EventSource<E> {
     pub fn new(events: E, order: EventOrder) -> Self {
         let runs = order.recordings.map(ClockRuns::new);
         let deliver = order.deliver;
-        let order = match order.needs_merge {
-            true => TimeOrder::merge(),
-            false => TimeOrder::window(WINDOW_EVENTS),
-        };
+        let order =
+            if order.needs_merge { TimeOrder::merge() } else { TimeOrder::window(WINDOW_EVENTS) };
         let (merging, pairing) = (Merging::default(), Pairing::default());
         let at = events.position();
         Self { events, runs, order, deliver, merging, pairing, has_ended: false, at }

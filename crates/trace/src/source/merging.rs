@@ -171,8 +171,10 @@ impl Merging {
 
     /// Notes that the request of these blocks that was queued last has joined another one.
     fn join(&mut self, device: u32, data: Transfer, side: Side) {
-        let is_free = |place: &Place| self.queued(place.number).joined.is_none();
-        let youngest = self.pieces.same(device, data).rfind(is_free);
+        let youngest = self
+            .pieces
+            .same(device, data)
+            .rfind(|place| self.queued(place.number).joined.is_none());
         if let Some(Place { number, .. }) = youngest {
             self.queued_mut(number).joined = Some(side);
         }

@@ -223,9 +223,8 @@ impl Pairing {
     /// The end of a request whose commands were all seen before.
     fn end(&mut self, event: &BlockEvent) {
         let Some(Transfer { op, extent, .. }) = event.data else { return };
-        let is_written = |place: &Place| self.waiting_at(place.number).blocks_left == Blocks::ZERO;
         let here = self.under_way.beginning_at(event.device, op, extent.start.get());
-        let written = { here }.find(|(place, _)| is_written(place));
+        let written = { here }.find(|(place, _)| self.is_written(place));
         let Some((place, _)) = written else {
             // A flush alone has a kind with a write in it, and ends so where no command is seen.
             let known = self.flushes.get(&event.device);
@@ -237,6 +236,10 @@ impl Pairing {
         finish(&mut self.waiting[(place.number - self.first) as usize], event.time);
         self.under_way.remove(&place);
         self.flushes.entry(event.device).or_default().forget(place.number);
+    }
+
+    fn is_written(&self, place: &Place) -> bool {
+        self.waiting_at(place.number).blocks_left == Blocks::ZERO
     }
 
     fn waiting_at(&self, number: u64) -> &Waiting {

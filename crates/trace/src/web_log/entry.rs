@@ -72,8 +72,9 @@ pub(super) fn time_ns(ns: Option<i128>, text: &[u8], form: &'static str) -> Resu
 
 /// Host names do not differ by case.
 pub(super) fn lower(host: &[u8]) -> Cow<'_, [u8]> {
-    match host.iter().any(u8::is_ascii_uppercase) {
-        true => Cow::Owned(host.to_ascii_lowercase()),
-        false => Cow::Borrowed(host),
+    if host.iter().any(u8::is_ascii_uppercase) {
+        Cow::Owned(host.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(host)
     }
 }

@@ -80,16 +80,16 @@ pub(super) fn looks_like(head: &[u8]) -> Option<String> {
         });
     }
     if let Some(missing) = first.and_then(json::missing) {
-        return Some(match missing.is_empty() {
-            true => "JSON lines of which fewer than half are requests".into(),
-            false => format!("JSON lines without a key for {}", missing.join(", ")),
+        return Some(if missing.is_empty() {
+            "JSON lines of which fewer than half are requests".into()
+        } else {
+            format!("JSON lines without a key for {}", missing.join(", "))
         });
     }
-    let has_request = |line: &[u8]| {
+    let is_log = whole_lines(head).take(LINES).any(|line| {
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).collect();
         words.iter().any(|word| matches!(word.trim_ascii_start(), b"GET" | b"\"GET"))
-    };
-    let is_log = whole_lines(head).take(LINES).any(has_request);
+    });
     is_log.then(|| {
         "a log of requests, without the time in [ ], the request in \" \", status or bytes of the Common Log Format".into()
     })

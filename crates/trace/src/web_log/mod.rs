@@ -228,12 +228,12 @@ impl Reading {
 
     /// The site is part of a name where files have different ones. Returns these sites.
     fn name_files(&mut self) -> Vec<String> {
-        let is_of_first = |(host, _): &Name| *host == self.names[0].0;
-        let is_one_site = self.names.iter().all(is_of_first);
+        let is_one_site = self.names.iter().all(|(host, _)| *host == self.names[0].0);
         for (file, (host, path)) in self.files.iter_mut().zip(&self.names) {
-            file.name = match is_one_site || host.is_empty() {
-                true => readable(path),
-                false => format!("{} {}", readable(host), readable(path)),
+            file.name = if is_one_site || host.is_empty() {
+                readable(path)
+            } else {
+                format!("{} {}", readable(host), readable(path))
             };
         }
         let hosts =

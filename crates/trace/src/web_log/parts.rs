@@ -48,9 +48,9 @@ fn no_time(line: &[u8]) -> Fault {
 /// The request line, and what follows its closing quote. A path may hold quotes: the one that closes has
 /// a status of three digits behind it.
 fn request(rest: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
-    let closes =
-        |window: &[u8]| window.starts_with(b"\" ") && window[2..5].iter().all(u8::is_ascii_digit);
-    let at = rest.windows(5).position(closes);
+    let at = rest.windows(5).position(|window| {
+        window.starts_with(b"\" ") && window[2..5].iter().all(u8::is_ascii_digit)
+    });
     let at = at.ok_or_else(|| {
         Fault::new("request", rest, "no status of three digits follows its closing quote")
     })?;

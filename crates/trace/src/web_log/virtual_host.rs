@@ -47,12 +47,13 @@ impl HostPlace {
         if are_most && !are_clients(lines) {
             return Self::First;
         }
-        let is_site = |at: &usize| {
-            let of_lines: Option<Vec<&[u8]>> =
-                lines.iter().map(|line| behind(line.rest, *at)).collect();
-            of_lines.is_some_and(|words| all_sites(&words))
-        };
-        (0..BEHIND_MAX).find(is_site).map_or(Self::Nowhere, Self::Behind)
+        (0..BEHIND_MAX)
+            .find(|at| {
+                let of_lines: Option<Vec<&[u8]>> =
+                    lines.iter().map(|line| behind(line.rest, *at)).collect();
+                of_lines.is_some_and(|words| all_sites(&words))
+            })
+            .map_or(Self::Nowhere, Self::Behind)
     }
 
     /// The site of a line; empty where it names none.
@@ -107,9 +108,10 @@ fn behind(rest: &[u8], at: usize) -> Option<&[u8]> {
     for number in 0..=at {
         rest = rest.trim_ascii_start();
         let is_quoted = rest.first() == Some(&b'"');
-        let end = match is_quoted {
-            true => closing_quote(rest)?,
-            false => rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len()),
+        let end = if is_quoted {
+            closing_quote(rest)?
+        } else {
+            rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len())
         };
         let word = &rest[usize::from(is_quoted)..end];
         rest = rest.get(end + usize::from(is_quoted)..).unwrap_or_default();
@@ -123,24 +125,22 @@ fn behind(rest: &[u8], at: usize) -> Option<&[u8]> {
 
 /// End of a quoted text. A quote within has a backslash before it.
 fn closing_quote(text: &[u8]) -> Option<usize> {
-    let ends = |&at: &usize| text[at] == b'"' && text[at - 1] != b'\\';
-    (1..text.len()).find(ends)
+    (1..text.len()).find(|&at| text[at] == b'"' && text[at - 1] != b'\\')
 }
 
 /// True if these words name sites: domains in most lines, and addresses or no name in the others.
 fn all_sites(words: &[&[u8]]) -> bool {
     let names = words.iter().filter(|word| is_domain(word)).count();
-    let others = |word: &&&[u8]| *word == b"-" || is_address(without_port(word));
-    let others = words.iter().filter(others).count();
+    let others =
+        words.iter().filter(|word| *word == b"-" || is_address(without_port(word))).count();
     names > 0 && 2 * names >= words.len() && names + others == words.len()
 }
 
 /// True if a word can be a host's name, with or without a port.
 fn is_name(word: &[u8]) -> bool {
     let host = without_port(word);
-    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     host.iter().any(u8::is_ascii_alphabetic)
-        && host.iter().all(is_allowed)
+        && host.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
         // What proxies write for a client that they do not know.
         && host != b"unknown"
 }
@@ -148,9 +148,10 @@ fn is_name(word: &[u8]) -> bool {
 /// True if a word is a name of several labels, of which the last has no digit, as no number has it.
 fn is_domain(word: &[u8]) -> bool {
     let mut labels = without_port(word).rsplit(|&byte| byte == b'.');
-    let is_top = |label: &[u8]| label.len() >= 2 && label.iter().all(u8::is_ascii_alphabetic);
     is_name(word)
-        && labels.next().is_some_and(is_top)
+        && labels
+            .next()
+            .is_some_and(|label| label.len() >= 2 && label.iter().all(u8::is_ascii_alphabetic))
         && labels.next().is_some_and(|it| !it.is_empty())
 }
 

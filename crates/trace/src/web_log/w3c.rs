@@ -57,9 +57,11 @@ impl Columns {
 
     /// Columns that are needed and not there.
     pub fn missing(&self) -> Vec<&'static str> {
-        let is_missing =
-            |(_, names): &&(&str, &[&[u8]])| !names.iter().any(|name| self.place(name).is_some());
-        NEEDED.iter().filter(is_missing).map(|(name, _)| *name).collect()
+        NEEDED
+            .iter()
+            .filter(|(_, names)| !names.iter().any(|name| self.place(name).is_some()))
+            .map(|(name, _)| *name)
+            .collect()
     }
 
     /// A line without its end.
@@ -125,9 +127,10 @@ fn path<'a>(of: &dyn Fn(&[u8]) -> Option<&'a [u8]>) -> Result<Cow<'a, [u8]>, Fau
 
 /// A path with a query that stands apart from it.
 pub(super) fn with_query<'a>(path: Cow<'a, [u8]>, query: &[u8]) -> Cow<'a, [u8]> {
-    match query.is_empty() || path.contains(&b'?') {
-        true => path,
-        false => Cow::Owned([&path, &b"?"[..], query].concat()),
+    if query.is_empty() || path.contains(&b'?') {
+        path
+    } else {
+        Cow::Owned([&path, &b"?"[..], query].concat())
     }
 }
 

@@ -30,9 +30,10 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, Fault> {
 }
 
 fn fields(line: &[u8]) -> Vec<&[u8]> {
-    match line.contains(&b'\t') {
-        true => line.split(|&byte| byte == b'\t').collect(),
-        false => line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect(),
+    if line.contains(&b'\t') {
+        line.split(|&byte| byte == b'\t').collect()
+    } else {
+        line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
     }
 }
 

@@ -189,8 +189,10 @@ struct OpNames([ByteArray; 4]);
 
 impl OpNames {
     fn new() -> Self {
-        let name = |op: Op| ByteArray::from(op.to_string().into_bytes());
-        Self([Op::Read, Op::Write, Op::Flush, Op::Trim].map(name))
+        Self(
+            [Op::Read, Op::Write, Op::Flush, Op::Trim]
+                .map(|op| ByteArray::from(op.to_string().into_bytes())),
+        )
     }
 
     fn get(&self, op: Op) -> ByteArray {

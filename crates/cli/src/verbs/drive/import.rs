@@ -187,7 +187,6 @@ fn shown(folder: &Path) -> String {
 
 /// Each file's name without its folder, as other files call it, and its text; or all that cannot be read.
 fn read_all(files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (mut texts, mut unread) = (Vec::new(), Unread::new());
     for path in files {
         match read_text(path) {
@@ -196,6 +195,10 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
         }
     }
     refuse_unread(&unread).map(|()| texts)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The text of a file that another names, in the first of the folders that has it.

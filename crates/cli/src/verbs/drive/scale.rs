@@ -208,9 +208,10 @@ impl ScaleArgs {
             "capacity" => true,
             _ => self.track_density.is_some(),
         };
-        let help = match own {
-            true => format!("give --{option} a value that makes a factor of 0.01 to 100"),
-            false => format!("take fewer --years, or give the factor itself with --{option}"),
+        let help = if own {
+            format!("give --{option} a value that makes a factor of 0.01 to 100")
+        } else {
+            format!("take fewer --years, or give the factor itself with --{option}")
         };
         Failure::wrong_use(error).with_help(help)
     }

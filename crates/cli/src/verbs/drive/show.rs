@@ -207,7 +207,6 @@ pub fn held_out(rows: &[HeldOut]) -> String {
     let of_mechanics = "of the mechanics alone";
     table.row(["held against the drive", "number", "mean", "foretold", "demerit", of_mechanics]);
     for row in rows {
-        let ms = |time: SimDuration| number::ms(time.ns() as f64);
         table.row([
             row.requests.clone(),
             grouped(row.count),
@@ -218,14 +217,17 @@ pub fn held_out(rows: &[HeldOut]) -> String {
         ]);
     }
     // The first are all of them.
-    let harm = match rows.first().is_some_and(is_harmful) {
-        true => {
-            "WRONG: with the electronics in the file, requests are predicted worse than by the mechanics alone: \
+    let harm = if rows.first().is_some_and(is_harmful) {
+        "WRONG: with the electronics in the file, requests are predicted worse than by the mechanics alone: \
              remove `electronics` from the file, or extract it again when the host is idle\n"
-        }
-        false => "",
+    } else {
+        ""
     };
     format!("{table}{harm}")
+}
+
+fn ms(time: SimDuration) -> String {
+    number::ms(time.ns() as f64)
 }
 
 /// True if the electronics found predict worse than none, by more than chance: an extraction is right to

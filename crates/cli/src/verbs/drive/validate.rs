@@ -151,16 +151,18 @@ impl ValidateArgs {
         match summary {
             Summary::Fio(text) => {
                 let validation = validate_fio(&self.drive, &file, text)?;
-                match self.json {
-                    true => output::print_document(&validation),
-                    false => output::print(&text_of_fio(&validation)),
+                if self.json {
+                    output::print_document(&validation)
+                } else {
+                    output::print(&text_of_fio(&validation))
                 }
             }
             Summary::Rates(text) => {
                 let validation = validate_rates(&self.drive, &file, text)?;
-                match self.json {
-                    true => output::print_document(&validation),
-                    false => output::print(&text_of_rates(&validation)),
+                if self.json {
+                    output::print_document(&validation)
+                } else {
+                    output::print(&text_of_rates(&validation))
                 }
             }
         }
@@ -197,10 +199,11 @@ fn text_of_fio(validation: &FioValidation) -> String {
             table.row([name, by.to_owned(), rate, mean, p50, p99, p999]);
         }
     }
-    let advice = match validation.advice.is_empty() {
-        true => "File and measurement agree: means of single reads within 5 %, rates within 15 %."
-            .to_owned(),
-        false => validation.advice.join("\n"),
+    let advice = if validation.advice.is_empty() {
+        "File and measurement agree: means of single reads within 5 %, rates within 15 %."
+            .to_owned()
+    } else {
+        validation.advice.join("\n")
     };
     let left_out = validation.left_out.iter().map(|why| format!("\nleft out: {why}"));
     format!(
@@ -226,9 +229,10 @@ fn text_of_rates(validation: &RateValidation) -> String {
             difference.unwrap_or_else(|| "-".into()),
         ]);
     }
-    let advice = match validation.advice.is_empty() {
-        true => "File and measurement agree within 3 % in every measured zone.".to_owned(),
-        false => validation.advice.join("\n"),
+    let advice = if validation.advice.is_empty() {
+        "File and measurement agree within 3 % in every measured zone.".to_owned()
+    } else {
+        validation.advice.join("\n")
     };
     let left_out = validation.left_out.iter().map(|left_out| {
         format!("\nstretches left out: {}: {}", grouped(left_out.stretches), left_out.why)
@@ -247,7 +251,6 @@ fn text_of_fit(fit: &ValidationFit) -> String {
 
 /// Angles that were looked for, and what the second half says of them.
 fn text_of_angles(fit: &ValidationFit) -> String {
-    let ms = |value: f64| format!("{value:.3} ms");
     if fit.angles.is_empty() {
         return "Angles of the spindle and of zones: the trace tells none.\n".into();
     }
@@ -255,7 +258,7 @@ fn text_of_angles(fit: &ValidationFit) -> String {
     table.row(["angles", "changed", "pairs", "R before", "after", "sd before", "after", "kept"]);
     for angle in &fit.angles {
         let [r_before, r_after] = angle.resultant_lengths.map(|length| format!("{length:.3}"));
-        let [before, after] = angle.judged_sd_ms.map(ms);
+        let [before, after] = angle.judged_sd_ms.map(|value| format!("{value:.3} ms"));
         let kept = if angle.kept { "yes" } else { "no" };
         table.row([
             angle.key.to_owned(),

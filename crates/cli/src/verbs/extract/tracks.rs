@@ -49,9 +49,12 @@ pub fn merge(args: &ExtractArgs, samples: &[PathBuf], table: &Path) -> Result<()
 }
 
 fn read(path: &Path) -> Result<TrackMap, Failure> {
-    let failed = |what: String| Failure::failed(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    TrackMap::from_csv(&text).map_err(|error| failed(error.to_string()))
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string(), path))?;
+    TrackMap::from_csv(&text).map_err(|error| failed(error.to_string(), path))
+}
+
+fn failed(what: String, path: &Path) -> Failure {
+    Failure::failed(format!("{}: {what}", path.display()))
 }
 
 /// Values of all samples: first those that agree.

@@ -93,8 +93,9 @@ fn rate(text: &str) -> Result<freewheel::measures::Bytes, String> {
 
 fn factor(text: &str) -> Result<f64, String> {
     let factor = super::decimal(text)?;
-    match factor > 0.0 && factor <= FACTOR_MAX {
-        true => Ok(factor),
-        false => Err(format!("write a factor above 0 and up to {FACTOR_MAX}, as 1.5")),
+    if factor > 0.0 && factor <= FACTOR_MAX {
+        Ok(factor)
+    } else {
+        Err(format!("write a factor above 0 and up to {FACTOR_MAX}, as 1.5"))
     }
 }

@@ -182,7 +182,6 @@ impl PlaceArgs {
             .chain(of_trace)
             .find(|(_, is_given, is_wrong)| *is_given && *is_wrong);
         input.refuse(file, wrong.map(|(option, ..)| option))?;
-        let drive = || self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.to_owned());
         let file = file.to_owned();
         Ok(match input {
             Input::Snapshot => PlaceSource::Snapshot(file),
@@ -192,7 +191,7 @@ impl PlaceArgs {
                         format!("{}: a log does not say how many disks there are", file.display());
                     return Err(Failure::wrong_use(message).with_help("give --disks"));
                 };
-                PlaceSource::WebLog { file, drive: drive(), disks }
+                PlaceSource::WebLog { file, drive: self.drive(), disks }
             }
             Input::Trace => PlaceSource::Trace {
                 trace: self.read.apply(TraceWorkload {
@@ -200,11 +199,15 @@ impl PlaceArgs {
                     device: self.device,
                     ..TraceWorkload::default()
                 }),
-                drive: drive(),
+                drive: self.drive(),
                 fragment: self.fragment.unwrap_or(FRAGMENT),
                 load_time: self.load_time.map(LoadTime::from).unwrap_or_default(),
             },
         })
+    }
+
+    fn drive(&self) -> String {
+        self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.to_owned())
     }
 
     fn report(&self, source: PlaceSource) -> Result<PlaceReport, Error> {

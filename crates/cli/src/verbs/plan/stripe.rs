@@ -56,9 +56,10 @@ const HEADROOM_MAX: f64 = 1000.0;
 
 fn headroom(text: &str) -> Result<f64, String> {
     let factor = crate::verbs::decimal(text)?;
-    match (1.0..=HEADROOM_MAX).contains(&factor) {
-        true => Ok(factor),
-        false => Err(format!("write a factor of 1 to {HEADROOM_MAX}, as 2: 1 for this load alone")),
+    if (1.0..=HEADROOM_MAX).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err(format!("write a factor of 1 to {HEADROOM_MAX}, as 2: 1 for this load alone"))
     }
 }
 
@@ -67,8 +68,7 @@ impl StripeArgs {
         self.replayed.check()?;
         let source = self.source()?;
         let drive = self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.into());
-        let default = || self.replayed.default_folder(&[drive]);
-        let folder = self.out.clone().unwrap_or_else(default);
+        let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(&[drive]));
         file::ensure_writable_folder(&folder)?;
         let report = self.report(source)?;
         let [page, json] = ["stripes.html", "stripes.json"].map(|name| folder.join(name));

@@ -60,9 +60,10 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
         Ok::<_, Failure>([late.p50_ns, late.p99_ns].map(|ns| ns as f64 / 1e3))
     })?;
     let document = Document { id: REAL_TIME, length_ns: length.ns(), rows, replies: both };
-    match json {
-        true => output::print_document(&document)?,
-        false => output::print(&text(&document, length))?,
+    if json {
+        output::print_document(&document)?
+    } else {
+        output::print(&text(&document, length))?
     }
     judge(&document.rows, length)
 }

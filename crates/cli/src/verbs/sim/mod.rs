@@ -84,8 +84,9 @@ impl SimArgs {
             let says = format!("workload: {says}");
             return Err(self.fault(path, &ErrorKind::ExperimentValue, says));
         }
-        let scan = |reader: &mut _| reading::watched(reader, TraceInfo::scan_without_footprint);
-        let experiment = Experiment::with_scan(config, scan);
+        let experiment = Experiment::with_scan(config, |reader| {
+            reading::watched(reader, TraceInfo::scan_without_footprint)
+        });
         let experiment = experiment.map_err(|error| self.explain(path, error.into()))?;
         let traces = experiment.config.trace_files();
         for output in self.report.iter().chain(&self.log) {
@@ -114,8 +115,11 @@ impl SimArgs {
         experiment: &Experiment,
         stopwatch: &Stopwatch,
     ) -> Result<RunResult, Failure> {
-        let create = |path: &PathBuf| CompletionLog::create(path, &experiment.config);
-        let mut log = self.log.as_ref().map(create).transpose()?;
+        let mut log = self
+            .log
+            .as_ref()
+            .map(|path| CompletionLog::create(path, &experiment.config))
+            .transpose()?;
         let bars = Bars::default();
         // The document is the same on every machine.
         let stopwatch = (!self.json).then_some(stopwatch);

@@ -226,9 +226,10 @@ fn margins(result: &RunResult) -> Table {
     let mut table = Table::new("lllrrr");
     table.row(["learned margins", "seek", "cylinders", "margin", "movements", "of them late"]);
     for of in &result.margins {
-        let cylinders = match of.cylinders_min == of.cylinders_max {
-            true => of.cylinders_min.to_string(),
-            false => format!("{} to {}", of.cylinders_min, of.cylinders_max),
+        let cylinders = if of.cylinders_min == of.cylinders_max {
+            of.cylinders_min.to_string()
+        } else {
+            format!("{} to {}", of.cylinders_min, of.cylinders_max)
         };
         let margin = number::us(of.margin_ns as f64);
         let (movements, late) = (grouped(of.movements), grouped(of.late));

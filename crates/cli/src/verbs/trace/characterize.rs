@@ -99,9 +99,9 @@ fn responses(character: &Character) -> String {
     ];
     for (label, summary) in kinds {
         let Some(summary) = summary else { continue };
-        let ms = |ns: u64| number::bare_ms(ns as f64);
         let mean = number::bare_ms(summary.mean_ns);
-        let [p50, p99, max] = [summary.p50_ns, summary.p99_ns, summary.max_ns].map(ms);
+        let [p50, p99, max] =
+            [summary.p50_ns, summary.p99_ns, summary.max_ns].map(|ns| number::bare_ms(ns as f64));
         table.row([label.to_owned(), grouped(summary.count), mean, p50, p99, max]);
     }
     table.to_string()

@@ -51,15 +51,10 @@ impl ConvertArgs {
         let converted = {
             let bars = Bars::default();
             let report = |reader: &_| reading::report(reader, &bars, "converting");
-            match standard_input::is_meant(&self.input) {
-                true => convert_stream(
-                    standard_input::NAME,
-                    io::stdin(),
-                    &self.output,
-                    &options,
-                    report,
-                )?,
-                false => convert_trace(&self.input, &self.output, &options, report)?,
+            if standard_input::is_meant(&self.input) {
+                convert_stream(standard_input::NAME, io::stdin(), &self.output, &options, report)?
+            } else {
+                convert_trace(&self.input, &self.output, &options, report)?
             }
         };
         if let Some(damaged) = &converted.damaged {

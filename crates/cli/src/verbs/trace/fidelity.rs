@@ -44,9 +44,10 @@ impl FidelityArgs {
         if self.json {
             return output::print_document(&fidelity);
         }
-        let name = match standard_input::is_meant(&self.file) {
-            true => standard_input::NAME.to_owned(),
-            false => self.file.display().to_string(),
+        let name = if standard_input::is_meant(&self.file) {
+            standard_input::NAME.to_owned()
+        } else {
+            self.file.display().to_string()
         };
         output::print(&format!("{name}\n\n{}", text(&fidelity)))
     }

@@ -36,13 +36,17 @@ struct FormatRow {
 
 impl FormatsArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let row = |format: Format| FormatRow {
-            name: format.name(),
-            description: format.description(),
-            is_rebased: format.is_rebased(),
-            timing: format.timing(),
+        let list = Formats {
+            formats: Format::ALL
+                .into_iter()
+                .map(|format| FormatRow {
+                    name: format.name(),
+                    description: format.description(),
+                    is_rebased: format.is_rebased(),
+                    timing: format.timing(),
+                })
+                .collect(),
         };
-        let list = Formats { formats: Format::ALL.into_iter().map(row).collect() };
         if self.json { output::print_document(&list) } else { output::print(&text(&list)) }
     }
 }

@@ -63,9 +63,10 @@ impl LookArgs {
     }
 
     fn name(&self) -> String {
-        match standard_input::is_meant(&self.file) {
-            true => standard_input::NAME.to_owned(),
-            false => self.file.display().to_string(),
+        if standard_input::is_meant(&self.file) {
+            standard_input::NAME.to_owned()
+        } else {
+            self.file.display().to_string()
         }
     }
 }

@@ -160,8 +160,10 @@ impl Wanted {
 
     /// The layer with this key that holds pieces, made if there is none.
     pub fn layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
-        let same = |layer: &Layer| layer.key == key && layer.holds_pieces;
-        self.layers.iter().position(same).unwrap_or_else(|| self.add_layer(tracks, key, true))
+        self.layers
+            .iter()
+            .position(|layer| layer.key == key && layer.holds_pieces)
+            .unwrap_or_else(|| self.add_layer(tracks, key, true))
     }
 
     /// Adds a layer, whether or not there is one with this key. Pieces of its blocks are held or
@@ -268,16 +270,15 @@ impl Wanted {
         show: &mut impl FnMut(Item, u32),
     ) {
         let LayerKey { op, size, weight, .. } = layer.key;
-        let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
         let (first, end) = layer.whole(from, to);
         layer.wanted.for_each(first, end, |block| {
             let first = layer.start(block);
             let item = Item { first, blocks: size, op, value: size * weight, holds: 0 };
-            show(item, sector(first));
+            show(item, sector(first, stretch));
         });
         Self::pieces_in(layer, stretch, from, to, allowance, &mut |piece| {
             let (first, blocks, holds) = (piece.from, piece.blocks(), piece.holds);
-            show(Item { first, blocks, op, value: blocks * weight, holds }, sector(first));
+            show(Item { first, blocks, op, value: blocks * weight, holds }, sector(first, stretch));
         });
     }
 
@@ -458,11 +459,10 @@ impl Wanted {
         begins: bool,
         into: &mut impl Collect,
     ) {
-        let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
         for layer in self.layers.iter().filter(|layer| ops.contains(&layer.key.op)) {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
-            let sector_of = |block: u64| sector(layer.start(block));
+            let sector_of = |block: u64| sector(layer.start(block), stretch);
             // A track that is wholly wanted is one run; else words of the bitmap, from which long runs are
             // taken first, as the length of short ones is not predictable by a processor.
             if u64::from(layer.wanted.count_in(first, end)) == end - first {
@@ -489,7 +489,7 @@ impl Wanted {
                 for piece in layer.pieces_of(stretch).into_iter().flatten() {
                     if takeable.contains(piece.bit) {
                         let blocks = (piece.to - piece.from) as u32;
-                        into.add_piece(place, sector(piece.from), blocks, blocks * weight);
+                        into.add_piece(place, sector(piece.from, stretch), blocks, blocks * weight);
                     }
                 }
             }
@@ -537,10 +537,12 @@ impl Wanted {
         }
         // What lies only partly in the range, at its two ends.
         let layer = &self.layers[number];
-        let outside = |block: &u64| layer.start(*block) < from || layer.start(block + 1) > to;
         // At most one block lies across each end.
-        let before = layer.containing(from).filter(outside);
-        let behind = layer.containing(to - 1).filter(outside).filter(|&b| Some(b) != before);
+        let before = layer.containing(from).filter(|block| outside(block, layer, from, to));
+        let behind = layer
+            .containing(to - 1)
+            .filter(|block| outside(block, layer, from, to))
+            .filter(|&b| Some(b) != before);
         for block in [before, behind].into_iter().flatten() {
             if self.layers[number].wanted.contains(block)
                 && self.layers[number].comes_in_pieces(tracks, block)
@@ -647,4 +649,12 @@ impl Wanted {
     pub fn count(&self, layer: usize) -> u64 {
         self.layers[layer].wanted.count()
     }
+}
+
+fn sector(block: u64, stretch: &TrackExtent) -> u32 {
+    stretch.sector + (block - stretch.first) as u32
+}
+
+fn outside(block: &u64, layer: &Layer, from: u64, to: u64) -> bool {
+    layer.start(*block) < from || layer.start(block + 1) > to
 }

@@ -448,7 +448,7 @@ fn blocks_of_a_scan_are_the_power_of_two_next_to_an_eighth_of_a_mean_track() {
     for drive in drives {
         let turn = drive.rotation().period().as_secs_f64();
         let eighth = drive.mean_media_rate_bytes_per_second() * turn / 512.0 / 8.0;
-        let away = |size: &u64| (*size as f64 / eighth).ln().abs();
+        let away = |size: &u64| libm::log(*size as f64 / eighth).abs();
         let sizes = (0..20).map(|power| 1_u64 << power);
         let nearest = sizes.min_by(|a, b| away(a).total_cmp(&away(b))).unwrap();
         assert_eq!(size(&drive), nearest, "{eighth}");

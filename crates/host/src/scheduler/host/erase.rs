@@ -142,8 +142,7 @@ impl HostScheduler {
         if erasure.failed.is_some() || start.get() == to || !self.does(how) {
             return self.all_erased(id);
         }
-        let end = |at_once: u64| (start.get() + 1).next_multiple_of(at_once).min(to);
-        let blocks = end(ERASED_AT_ONCE) - start.get();
+        let blocks = end(ERASED_AT_ONCE, start, to) - start.get();
         if let Some(what) = self.by_device(how, blocks).filter(|_| !fua) {
             if self.erase_commands.len() >= PIECES_AT_ONCE {
                 return self.queued_erasures.push_back(id);
@@ -153,7 +152,7 @@ impl HostScheduler {
             self.outgoing.push_back(DeviceCommand { id: command, what, start, data: Vec::new() });
             return;
         }
-        let bytes = (end(WRITTEN_AT_ONCE) - start.get()) * BLOCK_BYTES;
+        let bytes = (end(WRITTEN_AT_ONCE, start, to) - start.get()) * BLOCK_BYTES;
         let zeroes = vec![0; bytes as usize];
         let write = self.add(Op::Write, start, zeroes, fua, owner, id);
         self.begin(write);
@@ -188,9 +187,10 @@ impl HostScheduler {
         match how {
             Erase::Trim => self.abilities.trim.then_some(DeviceOp::Trim { blocks }),
             Erase::Zeroes { keep } => {
-                let can = match keep {
-                    true => self.abilities.write_zeroes_kept,
-                    false => self.abilities.write_zeroes,
+                let can = if keep {
+                    self.abilities.write_zeroes_kept
+                } else {
+                    self.abilities.write_zeroes
                 };
                 can.then_some(DeviceOp::WriteZeroes { blocks, keep })
             }
@@ -267,4 +267,8 @@ impl HostScheduler {
             erasure.failed.get_or_insert_with(|| why.clone());
         }
     }
+}
+
+fn end(at_once: u64, start: Lbn, to: u64) -> u64 {
+    (start.get() + 1).next_multiple_of(at_once).min(to)
 }

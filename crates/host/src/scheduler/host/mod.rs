@@ -284,15 +284,17 @@ impl HostScheduler {
         if self.device_error.is_some() {
             return;
         }
-        let of_clients = |(id, pending): (u64, Pending)| match pending.owner {
-            // Each client's request is answered once: a large request and an erasure answer for their parts.
-            RequestOwner::Client(_) => Some(id),
-            RequestOwner::Piece { .. }
-            | RequestOwner::Task(_)
-            | RequestOwner::Refresh(_)
-            | RequestOwner::Erasure(_) => None,
-        };
-        let pending = std::mem::take(&mut self.pending).into_iter().filter_map(of_clients);
+        let pending =
+            std::mem::take(&mut self.pending).into_iter().filter_map(|(id, pending)| match pending
+                .owner
+            {
+                // Each client's request is answered once: a large request and an erasure answer for their parts.
+                RequestOwner::Client(_) => Some(id),
+                RequestOwner::Piece { .. }
+                | RequestOwner::Task(_)
+                | RequestOwner::Refresh(_)
+                | RequestOwner::Erasure(_) => None,
+            });
         let mut failed: BTreeSet<u64> = pending.collect();
         let at_device = self.flushes.at_device.take();
         failed.extend(at_device.into_iter().flat_map(|(_, requests)| requests));
@@ -701,10 +703,9 @@ impl HostScheduler {
         let Finished { done, error_ns, head, .. } = finished;
         // Reads of tasks alone follow on each other, so that a buffer answers them; and no gap is lost.
         let pending = command.foreground.map(|part| &self.pending[&part.sequence]);
-        let is_a_clients = |pending: &Pending| {
+        if pending.is_some_and(|pending| {
             matches!(pending.owner, RequestOwner::Client(_) | RequestOwner::Piece { .. })
-        };
-        if pending.is_some_and(is_a_clients) {
+        }) {
             self.prediction_monitor.came_back(error_ns);
         }
         if let Some(error) = error_ns {
@@ -884,10 +885,14 @@ impl HostScheduler {
             pending.is_some_and(|pending| pending.retries > 0)
         };
         assert!(self.retry_queue.iter().all(is_counted), "a part to retry counts at its request");
-        let is_sent = |command: &u64| self.at_device.contains_key(command);
-        assert!(self.gap_writes.keys().all(is_sent), "a write in a gap is at the device");
-        let is_open = |divided: &Divided| divided.left > 0;
-        assert!(self.divided.values().all(is_open), "a divided read has parts under way");
+        assert!(
+            self.gap_writes.keys().all(|command| self.at_device.contains_key(command)),
+            "a write in a gap is at the device"
+        );
+        assert!(
+            self.divided.values().all(|divided| divided.left > 0),
+            "a divided read has parts under way"
+        );
         let is_quiet = self.device_error.is_none() || self.is_idle();
         assert!(is_quiet, "a device that is gone has no requests");
     }

@@ -198,17 +198,9 @@ impl PredictiveScheduler {
     /// Commands for the runs of a plan: one for what lies on a track, holes included.
     fn commands(&self, gap: &Gap, runs: &[FreeRun]) -> Vec<FreeCommand> {
         let position = |block: Lbn| position(&self.drive, block);
-        let in_flight = |run: &FreeRun| {
-            let same = |other: &FreeRun| {
-                run.start.get() < other.start.get() + u64::from(other.blocks)
-                    && other.start.get() < run.start.get() + u64::from(run.blocks)
-            };
-            self.in_flight.iter().any(|sent| sent.command.runs.iter().any(same))
-        };
         // A write of a part of a sector takes the drive a read and a turn more.
         let sectors = Sectors::of(self.sector_blocks.max(self.sectors.blocks()));
-        let is_slow = |run: &FreeRun| run.op == Op::Write && sectors.is_part(run.start, run.blocks);
-        let of_use = runs.iter().filter(|run| !in_flight(run) && !is_slow(run));
+        let of_use = runs.iter().filter(|run| !self.in_flight(run) && !is_slow(run, &sectors));
         let mut commands = one_command_a_track(of_use, position);
         if let Some(last) = commands.last_mut()
             && self.spec.same_track != SameTrack::Never
@@ -223,6 +215,14 @@ impl PredictiveScheduler {
             one_a_track(&mut commands, position);
         }
         commands
+    }
+
+    fn in_flight(&self, run: &FreeRun) -> bool {
+        let same = |other: &FreeRun| {
+            run.start.get() < other.start.get() + u64::from(other.blocks)
+                && other.start.get() < run.start.get() + u64::from(run.blocks)
+        };
+        self.in_flight.iter().any(|sent| sent.command.runs.iter().any(same))
     }
 
     /// Part of the gap that the commands use; None when the foreground request would be late behind them.
@@ -274,6 +274,10 @@ impl PredictiveScheduler {
         let behind = ends.len().checked_sub(self.spec.queue_depth as usize);
         behind.map_or(self.clock.model(now), |behind| ends[behind])
     }
+}
+
+fn is_slow(run: &FreeRun, sectors: &Sectors) -> bool {
+    run.op == Op::Write && sectors.is_part(run.start, run.blocks)
 }
 
 impl Gap {

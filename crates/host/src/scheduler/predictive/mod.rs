@@ -290,8 +290,7 @@ impl PredictiveScheduler {
         self.passed_over.insert(sequence);
         // What a policy would not pick for long is not to fill it.
         if 2 * self.passed_over.len() > self.policy.len() {
-            let is_left = |pending: &Pending| pending.request.sequence != sequence;
-            self.policy = self.policy_of(is_left);
+            self.policy = self.policy_of(|pending| pending.request.sequence != sequence);
             self.passed_over.clear();
         }
     }
@@ -523,8 +522,9 @@ impl PredictiveScheduler {
 
     /// Picks by the policy among what clients want that are not ahead.
     fn pick_of_those_behind(&mut self, limit: &Limit, moment: &Moment<'_>) -> Option<Waiting> {
-        let may_go = |client| self.fair_queue.may_go(client, limit);
-        let is_behind = |pending: &Pending| pending.client.is_none_or(may_go);
+        let is_behind = |pending: &Pending| {
+            pending.client.is_none_or(|client| self.fair_queue.may_go(client, limit))
+        };
         let picked = self.policy_of(is_behind).pick(moment)?;
         self.pass_over(picked.sequence);
         Some(picked)
@@ -546,9 +546,10 @@ impl PredictiveScheduler {
         let first = self.drive.target(target.start, Blocks::new(1), target.op);
         let (Some(whole), Some(first)) = (leg(target), leg(&first)) else { return false };
         let period = self.drive.rotation().period();
-        let margin = match departure.from == target.at {
-            true => SimDuration::ZERO,
-            false => self.cautious.travel(departure, target.at, target.op, 0) - first.seek,
+        let margin = if departure.from == target.at {
+            SimDuration::ZERO
+        } else {
+            self.cautious.travel(departure, target.at, target.op, 0) - first.seek
         };
         whole.target.start > target.start && first.wait + margin < period
     }
@@ -576,10 +577,8 @@ impl PredictiveScheduler {
         }
         let period = self.drive.rotation().period();
         let late_ns = observed.turns * period.ns() as i64;
-        let may_be_media = match was_known {
-            true => prediction.may_end(&observed, period),
-            false => observed.is_plausible,
-        };
+        let may_be_media =
+            if was_known { prediction.may_end(&observed, period) } else { observed.is_plausible };
         let begin = self.gap_begin(sent);
         let mut delay = SimDuration::ZERO;
         // One that has overtaken others did not begin where the head is.

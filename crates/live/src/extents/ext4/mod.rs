@@ -152,16 +152,18 @@ enum Copies {
 
 impl Copies {
     fn has(&self, group: u64) -> bool {
-        let is_power = |base: u64| {
-            let mut power = base;
-            while power < group {
-                power *= base;
-            }
-            power == group
-        };
         match self {
             Self::All => true,
-            Self::Sparse => group <= 1 || [3, 5, 7].into_iter().any(is_power),
+            Self::Sparse => {
+                group <= 1
+                    || [3, 5, 7].into_iter().any(|base| {
+                        let mut power = base;
+                        while power < group {
+                            power *= base;
+                        }
+                        power == group
+                    })
+            }
             Self::Two(groups) => group == 0 || groups.contains(&group),
         }
     }
@@ -172,10 +174,10 @@ impl Layout {
     fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
         let superblock = Fields(head.get(SUPERBLOCK as usize..).unwrap_or_default());
         if superblock.u16(0x38) != 0xef53 || superblock.0.len() < 1024 {
-            let is_there = |&&(at, name, _): &&(usize, &[u8], &str)| {
-                head.get(at..).is_some_and(|rest| rest.starts_with(name))
-            };
-            let found = OTHERS.iter().find(is_there).map_or("something unknown", |other| other.2);
+            let found = OTHERS
+                .iter()
+                .find(|&&(at, name, _)| head.get(at..).is_some_and(|rest| rest.starts_with(name)))
+                .map_or("something unknown", |other| other.2);
             return Err(FileSystemError::Other { found });
         }
         let (compat, incompat) = (superblock.u32(0x5c), superblock.u32(0x60));
@@ -359,13 +361,12 @@ impl Layout {
     fn used(&self, number: u64, bitmap: &[u8], ranges: &mut Vec<ByteRange>) {
         let (first, blocks) = self.group(number);
         let bits = blocks.div_ceil(self.cluster);
-        let is_used = |bit: u64| bitmap[(bit / 8) as usize] >> (bit % 8) & 1 == 1;
         let mut from = None;
         let mut bit = 0;
         while bit < bits {
             let byte = bitmap[(bit / 8) as usize];
             let is_even = bit.is_multiple_of(8) && bit + 8 <= bits && (byte == 0 || byte == 0xff);
-            match (is_used(bit), from) {
+            match (is_used(bit, bitmap), from) {
                 (true, None) => from = Some(bit),
                 (false, Some(_)) => {
                     ranges.extend(self.clusters((first, blocks), mem::take(&mut from), bit))
@@ -415,6 +416,10 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+fn is_used(bit: u64, bitmap: &[u8]) -> bool {
+    bitmap[(bit / 8) as usize] >> (bit % 8) & 1 == 1
 }
 
 #[cfg(test)]

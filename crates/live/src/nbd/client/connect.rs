@@ -122,9 +122,10 @@ struct Negotiation<'a> {
 impl Negotiation<'_> {
     fn failed(&self, source: io::Error) -> ConnectError {
         let uri = self.uri.clone().into();
-        match is_timeout(&source) {
-            true => ConnectError::Slow { uri, after: self.limits.negotiation },
-            false => ConnectError::System { uri, source },
+        if is_timeout(&source) {
+            ConnectError::Slow { uri, after: self.limits.negotiation }
+        } else {
+            ConnectError::System { uri, source }
         }
     }
 

@@ -64,11 +64,14 @@ impl ClientLimits {
 
     /// Interval at which it is looked whether an answer is overdue.
     fn look_every(&self) -> Option<Duration> {
-        // At most a fifth late: a request may be known a tenth late, and be looked at a tenth late.
-        let tenth = |longest: Duration| longest / 10;
         let shortest = Duration::from_millis(1);
         self.answer.map(|longest| tenth(longest).clamp(shortest, Duration::from_secs(1)))
     }
+}
+
+/// At most a fifth late: a request may be known a tenth late, and be looked at a tenth late.
+fn tenth(longest: Duration) -> Duration {
+    longest / 10
 }
 
 impl Default for ClientLimits {
@@ -410,8 +413,10 @@ impl<T> Shared<T> {
 
     /// Ends the connection. The first reason given stays.
     fn lose(&self, why: &dyn Display) -> Lost {
-        let lost = || Lost { uri: Arc::clone(&self.uri), why: why.to_string().into() };
-        let lost = lock(&self.flight).lost.get_or_insert_with(lost).clone();
+        let lost = lock(&self.flight)
+            .lost
+            .get_or_insert_with(|| Lost { uri: Arc::clone(&self.uri), why: why.to_string().into() })
+            .clone();
         self.stream.shutdown(Shutdown::Both);
         lost
     }

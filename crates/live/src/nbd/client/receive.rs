@@ -132,9 +132,10 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
         };
         self.looks_at = now + pause;
         let oldest = self.tags.first_key_value().map(|(_, &(_, _, since))| since);
-        match oldest.is_some_and(|since| self.waited.saturating_sub(since) >= longest) {
-            true => Err(Ended::Overdue(longest)),
-            false => Ok(()),
+        if oldest.is_some_and(|since| self.waited.saturating_sub(since) >= longest) {
+            Err(Ended::Overdue(longest))
+        } else {
+            Ok(())
         }
     }
 

@@ -24,8 +24,7 @@ use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{
-    CertificateDer, CertificateRevocationListDer, InvalidDnsNameError, PrivateKeyDer, ServerName,
-    UnixTime,
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
 };
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
@@ -171,9 +170,8 @@ fn server_name(uri: &Uri) -> Result<ServerName<'static>, TlsError> {
         (None, protocol::Address::Tcp { host, .. }) => host.clone(),
         (None, protocol::Address::Unix { .. }) => "localhost".into(),
     };
-    let bad =
-        |_: InvalidDnsNameError| TlsError::Name { uri: uri.clone().into(), name: name.clone() };
-    ServerName::try_from(name.clone()).map_err(bad)
+    ServerName::try_from(name.clone())
+        .map_err(|_| TlsError::Name { uri: uri.clone().into(), name: name.clone() })
 }
 
 fn provider() -> Arc<CryptoProvider> {

@@ -41,7 +41,6 @@ impl Backend for EmulatedBackend {
 
     fn abilities(&self) -> Abilities {
         let sector = self.emulation.sector();
-        let bytes = |blocks: u32| blocks * BLOCK_BYTES as u32;
         Abilities {
             sector_bytes: bytes(sector.logical_blocks()),
             physical_bytes: bytes(sector.physical_blocks()),
@@ -90,4 +89,8 @@ impl Backend for EmulatedBackend {
             back(BackendCompletion { id, at: Instant::now(), result });
         });
     }
+}
+
+fn bytes(blocks: u32) -> u32 {
+    blocks * BLOCK_BYTES as u32
 }

@@ -167,13 +167,15 @@ impl ClaimedFile {
     pub fn open(path: &Path, claim: Claim) -> Result<Self, OpenError> {
         let Opened { file, bytes, is_direct, _backing, .. } = Opened::new(path, claim)?;
         if is_direct {
-            let system =
-                |source: Errno| OpenError::System { path: path.into(), source: source.into() };
-            let flags = fcntl_getfl(&file).map_err(system)?;
-            fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(system)?;
+            let flags = fcntl_getfl(&file).map_err(|source| system(source, path))?;
+            fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(|source| system(source, path))?;
         }
         Ok(Self { file, bytes, _backing })
     }
+}
+
+fn system(source: Errno, path: &Path) -> OpenError {
+    OpenError::System { path: path.into(), source: source.into() }
 }
 
 impl Opened {
@@ -188,19 +190,15 @@ impl Opened {
         if is_device && writes && is_read_only(&sysfs_of(&file).map_err(system)?) {
             return Err(OpenError::ReadOnly { path: path.into() });
         }
-        let bytes = match is_device {
-            true => file.seek(SeekFrom::End(0)).map_err(system)?,
-            false => metadata.len(),
-        };
+        let bytes =
+            if is_device { file.seek(SeekFrom::End(0)).map_err(system)? } else { metadata.len() };
         if bytes < BLOCK_BYTES {
             return Err(OpenError::NoBlock { path: path.into(), bytes });
         }
-        let (sector_bytes, physical_bytes) = match is_device {
-            true => (
-                ioctl_blksszget(&file).map_err(refused)?,
-                ioctl_blkpbszget(&file).map_err(refused)?,
-            ),
-            false => (BLOCK_BYTES as u32, BLOCK_BYTES as u32),
+        let (sector_bytes, physical_bytes) = if is_device {
+            (ioctl_blksszget(&file).map_err(refused)?, ioctl_blkpbszget(&file).map_err(refused)?)
+        } else {
+            (BLOCK_BYTES as u32, BLOCK_BYTES as u32)
         };
         // Where a file system's sectors are larger, single blocks go through the page cache. The file stays
         // open: another process could claim a device in between.

@@ -15,9 +15,7 @@ use super::{
     Abilities, Back, Backend, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind,
     DeviceOp, kind_of,
 };
-use crate::nbd::{
-    Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
-};
+use crate::nbd::{Answer, Client, ClientLimits, ConnectError, Refusal, Refused, RequestError};
 
 /// Reason why an export is no device.
 #[derive(Debug, Error)]
@@ -140,8 +138,9 @@ impl NbdBackend {
                 answers(BackendCompletion { id, at, result });
             }
         };
-        let lost = move |why: &Lost| lost(failed(&why.clone().into()));
-        let client = Client::connect_watched(uri, limits, answered, lost)?;
+        let client = Client::connect_watched(uri, limits, answered, move |why| {
+            lost(failed(&why.clone().into()))
+        })?;
         let export = Arc::new(OpenExport { client, back });
         let (later, commands) = mpsc::channel::<DeviceCommand>();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -214,20 +213,25 @@ fn failed(error: &RequestError) -> DeviceError {
 
 /// The request to a server, for `length` bytes from `offset` on.
 fn command(what: DeviceOp, offset: u64, length: usize) -> Command {
-    let span = |length: u64| Span { offset, length: length as u32 };
     let length = length as u64;
     match what {
-        DeviceOp::Read => Command::Read { span: span(length), dont_fragment: false },
-        DeviceOp::Write { fua } => Command::Write { span: span(length), fua },
+        DeviceOp::Read => Command::Read { span: span(length, offset), dont_fragment: false },
+        DeviceOp::Write { fua } => Command::Write { span: span(length, offset), fua },
         DeviceOp::Flush => Command::Flush,
-        DeviceOp::Trim { blocks } => Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false },
+        DeviceOp::Trim { blocks } => {
+            Command::Trim { span: span(blocks * BLOCK_BYTES, offset), fua: false }
+        }
         DeviceOp::WriteZeroes { blocks, keep } => Command::WriteZeroes {
-            span: span(blocks * BLOCK_BYTES),
+            span: span(blocks * BLOCK_BYTES, offset),
             fua: false,
             no_hole: keep,
             fast: false,
         },
     }
+}
+
+fn span(length: u64, offset: u64) -> Span {
+    Span { offset, length: length as u32 }
 }
 
 impl Backend for NbdBackend {

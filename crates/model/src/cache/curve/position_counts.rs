@@ -108,9 +108,10 @@ mod tests {
                 assert_eq!(counts.below(position) as usize, below);
                 let is_taken = &mut plain[position as usize];
                 assert_eq!(counts.is_taken(position), *is_taken);
-                match *is_taken {
-                    true => counts.free(position),
-                    false => counts.take(position),
+                if *is_taken {
+                    counts.free(position)
+                } else {
+                    counts.take(position)
                 }
                 *is_taken = !*is_taken;
             }

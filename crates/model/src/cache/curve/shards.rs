@@ -101,15 +101,18 @@ impl Shards {
     /// The miss ratio of an LRU cache of `capacity` keys; None without a use.
     pub fn miss_ratio(&self, capacity: u64) -> Option<Estimate> {
         let uses = self.uses as f64;
-        let miss_ratio = |scaled: &ScaledDistances| scaled.misses(capacity) / uses;
-        let parts = self.parts.each_ref().map(miss_ratio);
+        let parts = self.parts.each_ref().map(|scaled| miss_ratio(scaled, capacity, uses));
         let mean = parts.iter().sum::<f64>() / PARTS as f64;
         let squares: f64 = parts.iter().map(|part| (part - mean) * (part - mean)).sum();
         // The variance of a mean is that of its eight terms, of which one degree of freedom is spent.
         let standard_error = (squares / ((PARTS - 1) * PARTS) as f64).sqrt();
-        let miss_ratio = miss_ratio(&self.whole).min(1.0);
+        let miss_ratio = miss_ratio(&self.whole, capacity, uses).min(1.0);
         (self.uses > 0).then_some(Estimate { miss_ratio, standard_error })
     }
+}
+
+fn miss_ratio(scaled: &ScaledDistances, capacity: u64, uses: f64) -> f64 {
+    scaled.misses(capacity) / uses
 }
 
 /// Stack distances among sampled keys as they would be among all.

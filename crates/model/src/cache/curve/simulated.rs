@@ -33,13 +33,15 @@ impl SimulatedCurve {
 
     /// Like [`Self::new`], with caches that `make` makes.
     pub fn with(capacities: &[u32], sample: SpatialSample, make: impl Fn(u32) -> KeyCache) -> Self {
-        let cache = |&capacity: &u32| {
-            let sampled = (f64::from(capacity) * sample.share()).round() as u32;
-            // A cache that stores something has a place in the sample too.
-            let sampled = sampled.max(u32::from(capacity > 0));
-            SimulatedCache { capacity, cache: make(sampled), misses: 0 }
-        };
-        let caches = capacities.iter().map(cache).collect();
+        let caches = capacities
+            .iter()
+            .map(|&capacity| {
+                let sampled = (f64::from(capacity) * sample.share()).round() as u32;
+                // A cache that stores something has a place in the sample too.
+                let sampled = sampled.max(u32::from(capacity > 0));
+                SimulatedCache { capacity, cache: make(sampled), misses: 0 }
+            })
+            .collect();
         Self { sample, caches, waiting: Vec::with_capacity(BATCH), uses: 0 }
     }
 
@@ -72,7 +74,10 @@ impl SimulatedCurve {
         self.run();
         let share = self.sample.share();
         let uses = self.uses as f64;
-        let misses = |cache: &SimulatedCache| (cache.misses as f64 / share).min(uses);
-        self.caches.iter().map(|cache| (cache.capacity, misses(cache))).collect()
+        self.caches.iter().map(|cache| (cache.capacity, misses(cache, share, uses))).collect()
     }
+}
+
+fn misses(cache: &SimulatedCache, share: f64, uses: f64) -> f64 {
+    (cache.misses as f64 / share).min(uses)
 }

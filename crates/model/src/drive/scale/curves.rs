@@ -10,15 +10,14 @@ pub fn multiply(curve: CurveSpec, factor: f64) -> CurveSpec {
     if factor == 1.0 {
         return curve;
     }
-    let ms = |time: f64| to_nanoseconds(time * factor);
     match curve {
         CurveSpec::Table { cylinders_ms } => CurveSpec::Table {
-            cylinders_ms: cylinders_ms.into_iter().map(|(d, time)| (d, ms(time))).collect(),
+            cylinders_ms: cylinders_ms.into_iter().map(|(d, time)| (d, ms(time, factor))).collect(),
         },
         CurveSpec::ThreePoint { single_ms, average_ms, full_ms } => CurveSpec::ThreePoint {
-            single_ms: ms(single_ms),
-            average_ms: ms(average_ms),
-            full_ms: ms(full_ms),
+            single_ms: ms(single_ms, factor),
+            average_ms: ms(average_ms, factor),
+            full_ms: ms(full_ms, factor),
         },
         CurveSpec::Hp {
             first_ms,
@@ -28,22 +27,26 @@ pub fn multiply(curve: CurveSpec, factor: f64) -> CurveSpec {
             long_ms,
             long_slope_ms,
         } => CurveSpec::Hp {
-            first_ms: first_ms.into_iter().map(ms).collect(),
+            first_ms: first_ms.into_iter().map(|time| ms(time, factor)).collect(),
             break_cylinders,
-            short_ms: ms(short_ms),
+            short_ms: ms(short_ms, factor),
             short_sqrt_ms: short_sqrt_ms * factor,
-            long_ms: ms(long_ms),
+            long_ms: ms(long_ms, factor),
             long_slope_ms: long_slope_ms * factor,
         },
         CurveSpec::PowerLinear { single_ms, break_cylinders, break_ms, full_ms } => {
             CurveSpec::PowerLinear {
-                single_ms: ms(single_ms),
+                single_ms: ms(single_ms, factor),
                 break_cylinders,
-                break_ms: ms(break_ms),
-                full_ms: ms(full_ms),
+                break_ms: ms(break_ms, factor),
+                full_ms: ms(full_ms, factor),
             }
         }
     }
+}
+
+fn ms(time: f64, factor: f64) -> f64 {
+    to_nanoseconds(time * factor)
 }
 
 /// The curve of an arm that passes `density` times the tracks in the same time: horizontal scaling,
@@ -103,8 +106,8 @@ fn sample(
     cylinders: u32,
 ) -> Result<Vec<(u32, f64)>, BuildDriveError> {
     let time_at = evaluator(curve, cylinders, "seek")?;
-    let next = |d: &u32| Some(d + (d / 10).max(1));
-    let below = std::iter::successors(Some(1), next).take_while(|d| *d < break_cylinders);
+    let below = std::iter::successors(Some(1), |d| Some(d + (d / 10).max(1)))
+        .take_while(|d| *d < break_cylinders);
     let distances = below.chain([break_cylinders, cylinders - 1]);
     Ok(distances.map(|d| (d, time_at(d))).collect())
 }
@@ -123,8 +126,11 @@ fn stretch_table(points: &[(u32, f64)], density: f64) -> Vec<(u32, f64)> {
     }
     distances.sort_unstable();
     distances.dedup();
-    let time_at = |d: u32| to_nanoseconds(on_lines(points, (f64::from(d) / density).max(1.0)));
-    distances.into_iter().map(|d| (d, time_at(d))).collect()
+    distances.into_iter().map(|d| (d, time_at(d, points, density))).collect()
+}
+
+fn time_at(d: u32, points: &[(u32, f64)], density: f64) -> f64 {
+    to_nanoseconds(on_lines(points, (f64::from(d) / density).max(1.0)))
 }
 
 /// The times given one by one, or that of a single cylinder, for as far as they reach now.

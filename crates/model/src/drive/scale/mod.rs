@@ -126,13 +126,11 @@ impl Scaling {
     /// `years` of change at these rates, compounded; years may be fractions, or negative for
     /// drives of the past.
     pub fn by_years(years: f64, rates: &YearlyRates) -> Self {
-        // libm and not the platform's function: the same drive on every machine.
-        let factor = |rate: f64| libm::pow(1.0 + rate, years);
         Self {
-            seek: factor(rates.seek),
-            rpm: factor(rates.rpm),
-            linear_density: factor(rates.linear_density),
-            track_density: factor(rates.track_density),
+            seek: factor(rates.seek, years),
+            rpm: factor(rates.rpm, years),
+            linear_density: factor(rates.linear_density, years),
+            track_density: factor(rates.track_density, years),
             surfaces: 1.0,
         }
     }
@@ -225,6 +223,11 @@ impl Scaling {
             tolerance: scale_time(spec.seek.tolerance, self.seek),
         })
     }
+}
+
+/// libm and not the platform's function: the same drive on every machine.
+fn factor(rate: f64, years: f64) -> f64 {
+    libm::pow(1.0 + rate, years)
 }
 
 /// To the nearest nanosecond.

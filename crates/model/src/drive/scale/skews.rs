@@ -133,7 +133,6 @@ fn band_skews(old: &ZoneSpec, track_skew: Turn, scale: impl Fn(Turn) -> Turn) ->
 
 /// All in nanoseconds times 2^64, which a skew's fraction of a turn fits without a float.
 fn skew_after(skew: Turn, before: Timing, after: Timing, sectors: u32) -> Turn {
-    let fixed = |ns: u64| i128::from(ns) << 64;
     let was = i128::from(skew.steps64()) * i128::from(before.period_ns);
     let time = if before == after {
         was
@@ -145,6 +144,10 @@ fn skew_after(skew: Turn, before: Timing, after: Timing, sectors: u32) -> Turn {
     let (sectors, turn) = (i128::from(sectors), fixed(after.period_ns));
     let whole = (time * sectors + turn - 1) / turn % sectors;
     Turn::from_ratio(whole as u64, sectors as u64).expect("a remainder of the sectors")
+}
+
+fn fixed(ns: u64) -> i128 {
+    i128::from(ns) << 64
 }
 
 #[cfg(test)]

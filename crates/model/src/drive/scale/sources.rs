@@ -115,9 +115,12 @@ fn is_skew(entry: &str) -> bool {
 /// Skews of zones have sources of their own, for other factors change them.
 fn replace(scaled: &mut DriveSpec, key: &str, text: String) {
     let below = format!("{key}.");
-    let is_covered = |entry: &str| entry == key || (entry.starts_with(&below) && !is_skew(entry));
-    scaled.sources.retain(|entry, _| !is_covered(entry));
+    scaled.sources.retain(|entry, _| !is_covered(entry, key, &below));
     scaled.sources.insert(key.into(), text);
+}
+
+fn is_covered(entry: &str, key: &str, below: &str) -> bool {
+    entry == key || (entry.starts_with(below) && !is_skew(entry))
 }
 
 /// Three decimals, without zeros at the end.

@@ -22,20 +22,27 @@ fn keep_outer(spec: &DriveSpec, used_share: f64) -> DriveSpec {
     if used_share == 1.0 {
         return spec.clone();
     }
-    let per_cylinder = |zone: &ZoneSpec| zone.blocks_per_cylinder(spec.surfaces) as f64;
-    let blocks = |zone: &ZoneSpec| f64::from(zone.cylinders()) * per_cylinder(zone);
-    let mut left = used_share * spec.zones.iter().map(blocks).sum::<f64>();
+    let mut left = used_share
+        * spec
+            .zones
+            .iter()
+            .map(|zone| f64::from(zone.cylinders()) * per_cylinder(zone, spec))
+            .sum::<f64>();
     let mut kept = DriveSpec { zones: Vec::new(), ..spec.clone() };
     for zone in &spec.zones {
-        let wanted = (left / per_cylinder(zone)).round() as u64;
+        let wanted = (left / per_cylinder(zone, spec)).round() as u64;
         let inside = wanted.min(zone.cylinders().into()) as u32;
         if inside == 0 {
             break;
         }
-        left -= f64::from(inside) * per_cylinder(zone);
+        left -= f64::from(inside) * per_cylinder(zone, spec);
         kept.zones.push(cut(spec, zone, inside));
     }
     kept
+}
+
+fn per_cylinder(zone: &ZoneSpec, spec: &DriveSpec) -> f64 {
+    zone.blocks_per_cylinder(spec.surfaces) as f64
 }
 
 /// The outermost cylinders of a zone, with their share of the spares.
@@ -71,17 +78,21 @@ fn edges(zone: &ZoneSpec, scaling: &Scaling) -> [u32; 2] {
 fn scale_zone(spec: &DriveSpec, zone: &ZoneSpec, scaling: &Scaling) -> ZoneSpec {
     let [first_cylinder, end] = edges(zone, scaling);
     let surfaces = Surfaces::of(spec.surfaces, scaling.surfaces).count;
-    let density = |blocks: u32| scale_count(blocks, scaling.linear_density);
     // Further surfaces are like the first ones.
-    let densities = zone.surface_blocks_per_track.iter().cycle().map(|&blocks| density(blocks));
+    let densities =
+        zone.surface_blocks_per_track.iter().cycle().map(|&blocks| density(blocks, scaling));
     let scaled = ZoneSpec {
         first_cylinder,
         last_cylinder: end - 1,
-        blocks_per_track: density(zone.blocks_per_track),
+        blocks_per_track: density(zone.blocks_per_track, scaling),
         surface_blocks_per_track: densities.take(surfaces as usize).collect(),
         ..zone.clone()
     };
     with_shares(spec, zone, surfaces, scaled)
+}
+
+fn density(blocks: u32, scaling: &Scaling) -> u32 {
+    scale_count(blocks, scaling.linear_density)
 }
 
 /// `scaled` with the share of spares and reserved blocks that `zone` has, and without defects.

@@ -180,10 +180,7 @@ proptest! {
             let (from, to) = (Lbn::new(start), Lbn::new(end));
             if prng.chance(0.6) {
                 prop_assert!(traced.write(start, end, version, now), "room at {version}");
-            } else if let Some(id) = match prng.chance(0.7) {
-                true => traced.extents.cheapest(now, u64::MAX, 0, |_| 0, |id, _, _| Some(id * 7 % 10)),
-                false => traced.extents.in_the_way(from, to),
-            } {
+            } else if let Some(id) = if prng.chance(0.7) { traced.extents.cheapest(now, u64::MAX, 0, |_| 0, |id, _, _| Some(id * 7 % 10)) } else { traced.extents.in_the_way(from, to) } {
                 media = media.max(now) + SimDuration::from_us(prng.below(4000));
                 prop_assert!(traced.destage(id, media));
             }

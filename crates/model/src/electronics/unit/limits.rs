@@ -104,14 +104,17 @@ impl DriveUnit {
 
     /// Takes a command that waits out of the drive.
     fn remove_waiting(&mut self, sequence: u64) -> Command {
-        let is_it = |command: &Command| command.waiting.sequence == sequence;
-        if let Some(index) = self.waiting.iter().position(is_it) {
+        if let Some(index) = self.waiting.iter().position(|command| is_it(command, sequence)) {
             // The policy knows only commands whose processing is over.
             self.queue_inside.take(sequence);
             return self.waiting.swap_remove(index);
         }
         for queue in [&mut self.processing, &mut self.blocked] {
-            if let Some(command) = queue.iter().position(is_it).and_then(|at| queue.remove(at)) {
+            if let Some(command) = queue
+                .iter()
+                .position(|command| is_it(command, sequence))
+                .and_then(|at| queue.remove(at))
+            {
                 return command;
             }
         }
@@ -136,6 +139,10 @@ impl DriveUnit {
             _ => Served { limit: LimitEnd::Missed, ..served },
         }
     }
+}
+
+fn is_it(command: &Command, sequence: u64) -> bool {
+    command.waiting.sequence == sequence
 }
 
 impl Served {

@@ -6,7 +6,6 @@ use super::{DriveUnit, Media};
 use crate::drive::{
     Access, Actuator, Departure, Exact, Latency, Position, Positionings, RunStart, Target,
 };
-use crate::electronics::write_back::Destage;
 use crate::sched::PolicySpec;
 
 impl DriveUnit {
@@ -83,13 +82,14 @@ impl DriveUnit {
             // A lower bound of the seek lets the search end at the first cylinder that cannot win.
             let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
             let from_head = Positionings::new(drive, begin, head);
-            let reach = |destage: &Destage, most: u64| {
-                let (target, start) = (&destage.target, RunStart::of(&destage.target));
-                // Data that are still coming over the bus cannot be written yet.
-                let may_win = destage.ready <= begin && from_head.bound_ns(&start) <= most;
-                may_win.then(|| from_head.total_ns(&start, || target))
-            };
-            self.write_back.cheapest(buffer, newest, head.cylinder, floor, reach).or(oldest)
+            self.write_back
+                .cheapest(buffer, newest, head.cylinder, floor, |destage, most| {
+                    let (target, start) = (&destage.target, RunStart::of(&destage.target));
+                    // Data that are still coming over the bus cannot be written yet.
+                    let may_win = destage.ready <= begin && from_head.bound_ns(&start) <= most;
+                    may_win.then(|| from_head.total_ns(&start, || target))
+                })
+                .or(oldest)
         };
         if let Some(segment) = next {
             self.destage(segment, begin);

@@ -213,10 +213,6 @@ impl DriveUnit {
     /// refuse the electronics. Units of drives that state no time share the drive.
     pub fn new(drive: &Arc<Drive>, spec: &ElectronicsSpec) -> Result<Self, ParsePolicyError> {
         let queue = spec.queue.unwrap_or_default();
-        let extents = |buffer: &BufferSpec| {
-            let dirty = buffer.dirty.filter(|_| buffer.write_cache == WriteCache::On)?;
-            Some(Box::new(Extents::new(buffer, &dirty)))
-        };
         spec.check().unwrap_or_else(|(key, value, rule)| panic!("{key} is {value}: {rule}"));
         Ok(Self {
             drive: without_overhead(drive),
@@ -237,7 +233,10 @@ impl DriveUnit {
                 head_time: HeadTime::default(),
             },
             write_back: WriteBack::default(),
-            extents: spec.buffer.as_ref().and_then(extents),
+            extents: spec.buffer.as_ref().and_then(|buffer| {
+                let dirty = buffer.dirty.filter(|_| buffer.write_cache == WriteCache::On)?;
+                Some(Box::new(Extents::new(buffer, &dirty)))
+            }),
             shares: None,
             queue_inside: CommandQueue::new(&queue, spec.duration_limits.as_ref(), drive)?,
             shingled: spec.media_cache.as_ref().map(|spec| Box::new(Shingled::new(spec))),
@@ -492,7 +491,6 @@ impl DriveUnit {
         let ready = if !self.waiting.is_empty() || self.flush_needs_media() {
             self.now
         } else {
-            let front = |queue: &VecDeque<Command>| queue.front().map(|command| command.ready);
             // Each list is in order of processing, so the first of each is ready first.
             match (front(&self.processing), front(&self.blocked)) {
                 (Some(a), Some(b)) => a.min(b),
@@ -541,8 +539,11 @@ impl DriveUnit {
     fn pick(&mut self) -> Option<Command> {
         let moment = Moment { now: self.now, head: self.media.head, drive: &self.drive };
         let picked = self.queue_inside.pick(&moment)?;
-        let same = |command: &Command| command.waiting.sequence == picked.sequence;
-        let index = self.waiting.iter().position(same).expect("what the queue holds waits");
+        let index = self
+            .waiting
+            .iter()
+            .position(|command| command.waiting.sequence == picked.sequence)
+            .expect("what the queue holds waits");
         let command = self.waiting.swap_remove(index);
         // The policy has let go of the command; marks and limits are kept apart, and end here.
         self.queue_inside.forget(picked.sequence, command.submitted, command.due);
@@ -720,10 +721,14 @@ impl DriveUnit {
         if self.done.is_empty() {
             return self.done.push(done);
         }
-        let after =
-            |other: &Done| (other.served.end, other.sequence) > (done.served.end, done.sequence);
         // In falling order, so that the next one is popped; equal ends go by sequence.
-        let later = self.done.iter().rposition(after).map_or(0, |index| index + 1);
+        let later = self
+            .done
+            .iter()
+            .rposition(|other| {
+                (other.served.end, other.sequence) > (done.served.end, done.sequence)
+            })
+            .map_or(0, |index| index + 1);
         self.done.insert(later, done);
     }
 
@@ -741,6 +746,10 @@ impl DriveUnit {
             self.report(done);
         }
     }
+}
+
+fn front(queue: &VecDeque<Command>) -> Option<SimTime> {
+    queue.front().map(|command| command.ready)
 }
 
 /// True if a read comes from the media, in spite of the buffer.

@@ -399,9 +399,10 @@ impl DriveUnit {
         // Waiting for data shows as rotation: the head stays on the track for whole turns.
         let access = Access { rotate: access.rotate + waited, ..access };
         // All data were there when the last block passed; a command that keeps the bus has waited for it.
-        let tail = match self.bus_spec.hold {
-            true => (late + length).saturating_sub(access.total()),
-            false => SimDuration::ZERO,
+        let tail = if self.bus_spec.hold {
+            (late + length).saturating_sub(access.total())
+        } else {
+            SimDuration::ZERO
         };
         self.finish(command, false, &access, tail, self.media.free + tail);
     }

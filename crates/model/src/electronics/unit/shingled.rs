@@ -120,8 +120,11 @@ impl DriveUnit {
 
     /// Empties the media cache band by band in the idle time until now.
     pub(super) fn clean_in_idle_time(&mut self) {
-        let idle = |shingled: &Shingled| shingled.spec.clean_after_idle;
-        let Some(after) = self.shingled.as_deref().and_then(idle) else { return };
+        let Some(after) =
+            self.shingled.as_deref().and_then(|shingled| shingled.spec.clean_after_idle)
+        else {
+            return;
+        };
         while self.nothing_is_dirty() && self.shingled_state().cache.oldest().is_some() {
             // Each cleaned band moves the head, so idleness is looked at again before the next one.
             let begin = self.media.free.max(self.idle_from + after);

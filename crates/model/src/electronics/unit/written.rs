@@ -5,7 +5,7 @@ use freewheel_units::{Blocks, Op, SimTime};
 use super::{Command, DriveUnit};
 use crate::drive::{Access, Positionings};
 use crate::electronics::buffer::{Buffer, behind};
-use crate::electronics::extents::{Candidate, Extents};
+use crate::electronics::extents::Extents;
 use crate::sched::{PolicySpec, Waiting};
 use crate::spec::electronics::WriteCache;
 
@@ -97,8 +97,9 @@ impl DriveUnit {
             }
         }
         let drive = &self.drive;
-        let target = |start, blocks| drive.target(start, blocks, Op::Write);
-        let (id, merged) = extents.write(start, end, room, in_buffer, target);
+        let (id, merged) = extents.write(start, end, room, in_buffer, |start, blocks| {
+            drive.target(start, blocks, Op::Write)
+        });
         if let Some(shares) = &mut self.shares {
             // Extents that have merged reach the media together: their writes share one destage.
             merged.iter().for_each(|&other| shares.merged(other, id));
@@ -133,14 +134,19 @@ impl DriveUnit {
             return extents.oldest().map(|oldest| oldest.id);
         }
         let (drive, head) = (&self.drive, self.media.head);
-        let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
         let from_head = Positionings::new(drive, begin, head);
-        let reach = |id: u64, candidate: &Candidate, most: u64| {
-            // The bound is cheap and never too high, so that most extents need no exact time.
-            let may_win = candidate.ready <= begin && from_head.bound_ns(&candidate.start) <= most;
-            may_win.then(|| from_head.total_ns(&candidate.start, || extents.target(id)))
-        };
-        extents.cheapest(begin, newest, head.cylinder, floor, reach)
+        extents.cheapest(
+            begin,
+            newest,
+            head.cylinder,
+            |distance| drive.seek().floor_for_ns(Op::Write, distance),
+            |id, candidate, most| {
+                // The bound is cheap and never too high, so that most extents need no exact time.
+                let may_win =
+                    candidate.ready <= begin && from_head.bound_ns(&candidate.start) <= most;
+                may_win.then(|| from_head.total_ns(&candidate.start, || extents.target(id)))
+            },
+        )
     }
 
     /// Writes an extent to the media from `begin` on.

@@ -118,12 +118,15 @@ impl Bfq {
         let busy = self.queues.iter().filter(|queue| queue.is_busy);
         // With no queue due, virtual time leaps to the first that will be.
         self.virtual_now = self.virtual_now.max(busy.map(|queue| queue.start).min()?);
-        let due = |queue: &BfqQueue| queue.is_busy && queue.start <= self.virtual_now;
-        let numbers = [SYNC, ASYNC].into_iter().filter(|&number| due(&self.queues[number]));
+        let numbers = [SYNC, ASYNC].into_iter().filter(|&number| self.due(&self.queues[number]));
         let number = numbers.min_by_key(|&number| self.queues[number].finish)?;
         self.queues[number].begin_slice(now);
         self.in_service = Some(number);
         Some(number)
+    }
+
+    fn due(&self, queue: &BfqQueue) -> bool {
+        queue.is_busy && queue.start <= self.virtual_now
     }
 
     /// Counts blocks as sent: virtual time advances by their part of all weights.

@@ -135,7 +135,6 @@ impl BlockLayer {
         while (self.in_flight.len() as u64) < self.limits.requests {
             let may_async = self.asynchronous < self.limits.asynchronous;
             let [sync, asynchronous] = &mut self.without_tag;
-            let age = |queue: &VecDeque<IoRequest>| queue.front().map(|request| request.sequence);
             let is_async = match (age(sync), age(asynchronous).filter(|_| may_async)) {
                 (None, None) => return,
                 (Some(sync), Some(other)) => other < sync,
@@ -182,4 +181,8 @@ impl BlockLayer {
     pub fn wakes_at(&self) -> Option<SimTime> {
         self.scheduler.wakes_at()
     }
+}
+
+fn age(queue: &VecDeque<IoRequest>) -> Option<u64> {
+    queue.front().map(|request| request.sequence)
 }

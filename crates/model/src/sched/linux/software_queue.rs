@@ -17,12 +17,9 @@ pub(super) struct SoftwareQueue(VecDeque<IoRequest>);
 
 impl SoftwareQueue {
     pub fn merge(&mut self, new: &IoRequest) -> Option<Merged> {
-        let is_like = |waiting: &IoRequest| (waiting.op, waiting.mark) == (new.op, new.mark);
-        let may_join = |waiting: &IoRequest| is_like(waiting) && !waiting.fua && !new.fua;
-        let adjoins =
-            |waiting: &IoRequest| waiting.end() == new.start || new.end() == waiting.start;
+        let may_join = |waiting: &IoRequest| is_like(waiting, new) && !waiting.fua && !new.fua;
         let latest = self.0.iter_mut().rev().take(MERGE_TRIES);
-        let waiting = { latest }.find(|waiting| may_join(waiting) && adjoins(waiting))?;
+        let waiting = { latest }.find(|waiting| may_join(waiting) && adjoins(waiting, new))?;
         if waiting.blocks.saturating_add(new.blocks) > MERGED_BLOCKS_MAX {
             return None;
         }
@@ -43,4 +40,12 @@ impl SoftwareQueue {
     pub fn take(&mut self) -> VecDeque<IoRequest> {
         std::mem::take(&mut self.0)
     }
+}
+
+fn is_like(waiting: &IoRequest, new: &IoRequest) -> bool {
+    (waiting.op, waiting.mark) == (new.op, new.mark)
+}
+
+fn adjoins(waiting: &IoRequest, new: &IoRequest) -> bool {
+    waiting.end() == new.start || new.end() == waiting.start
 }

@@ -82,11 +82,9 @@ impl SortedRequests {
     /// begins where it ends. A request that now adjoins a third one takes that in too.
     pub fn merge(&mut self, new: &IoRequest, front: bool) -> Option<Merged> {
         let is_behind = self.ending_at(new.start).filter(|before| may_join(before, new));
-        let is_before =
-            || self.starting_at(new.end()).filter(|after| front && may_join(new, after));
         let (waiting, third) = match is_behind {
             Some(before) => (before, self.starting_at(new.end())),
-            None => (is_before()?, self.ending_at(new.start)),
+            None => (self.is_before(new, front)?, self.ending_at(new.start)),
         };
         self.remove(&waiting);
         let mut joined = join(&waiting, new);
@@ -99,6 +97,10 @@ impl SortedRequests {
         let absorbed =
             third.map(|third| third.sequence.max(waiting.sequence)).into_iter().collect();
         Some(Merged { into: joined.sequence, absorbed })
+    }
+
+    fn is_before(&self, new: &IoRequest, front: bool) -> Option<IoRequest> {
+        self.starting_at(new.end()).filter(|after| front && may_join(new, after))
     }
 
     /// Joins a request with the one that ends where it begins, and both with one that ends where they begin, and

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freewheel_study::plan::{
-    PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, relative,
-};
+use freewheel_study::plan::{PlacePlan, PlaceSource, PlacedFile, PlannedMove, relative};
 use freewheel_units::Bytes;
 
 use super::words::size;
@@ -22,9 +20,10 @@ pub(super) fn commands(plan: &PlacePlan) -> Option<String> {
     let limit =
         plan.options.copy_rate.map(|rate| format!(" --bwlimit={}", rate.get().div_ceil(1024)));
     let named = if steps.has_new { Named::new(plan) } else { Named::default() };
-    let is_disk = match has_paths(plan) {
-        true => r#"mountpoint -q -- "$2" || stop "$1" "$2 is not mounted""#,
-        false => r#"test -d "$2" || stop "$1" "$2 is no folder""#,
+    let is_disk = if has_paths(plan) {
+        r#"mountpoint -q -- "$2" || stop "$1" "$2 is not mounted""#
+    } else {
+        r#"test -d "$2" || stop "$1" "$2 is no folder""#
     };
     let head = HEAD.replace("@NAMED@", &named.variables).replace("@OPTIONS@", &named.options);
     let head = head.replace("@USAGE@", named.usage).replace("@IS_DISK@", is_disk);
@@ -115,9 +114,8 @@ impl<'p> Steps<'p> {
 
     /// The copies of new files that have their room after this number of moves.
     fn new_files(&mut self, after: usize) {
-        let is_due = |placed: &&PlacedFile| placed.after_moves == after;
         let plan = self.plan;
-        let due = plan.placed.iter().enumerate().filter(|(_, placed)| is_due(placed));
+        let due = plan.placed.iter().enumerate().filter(|(_, placed)| is_due(placed, after));
         if due.clone().next().is_some() {
             self.line("");
         }
@@ -165,6 +163,10 @@ impl<'p> Steps<'p> {
     }
 }
 
+fn is_due(placed: &&PlacedFile, after: usize) -> bool {
+    placed.after_moves == after
+}
+
 /// The new files that have no command, and why, as comments.
 fn left_out(plan: &PlacePlan) -> String {
     let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
@@ -176,9 +178,10 @@ fn left_out(plan: &PlacePlan) -> String {
         };
         *reasons.entry(reason).or_default() += 1;
     }
-    let line =
-        |(reason, count)| format!("# New files that are not copied: {count}, as {reason}.\n");
-    let lines: String = reasons.into_iter().map(line).collect();
+    let lines: String = reasons
+        .into_iter()
+        .map(|(reason, count)| format!("# New files that are not copied: {count}, as {reason}.\n"))
+        .collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
@@ -198,23 +201,25 @@ fn new_path(plan: &PlacePlan, file: &str) -> Result<String, &'static str> {
     if !matches!(plan.options.source, PlaceSource::WebLog { .. }) {
         return Ok(relative(file));
     }
-    let (site, path) = match file.starts_with('/') {
-        true => ("", file),
-        false => file.split_once(' ').unwrap_or(("", file)),
-    };
+    let (site, path) =
+        if file.starts_with('/') { ("", file) } else { file.split_once(' ').unwrap_or(("", file)) };
     if !path.starts_with('/') {
         return Err("their names are no paths of the server, but whole addresses or numbers");
     }
     let path = decoded(path.split(['?', '#']).next().unwrap_or_default());
     let path = path.filter(|path| !path.contains('\0')).ok_or("their names are no text")?;
-    let leads_out = |text: &str| text.split('/').any(|part| part == "..");
     if leads_out(&path) || leads_out(site) {
         return Err("`..` leads out of the folder");
     }
-    match path.ends_with('/') {
-        true => Err("a server chooses the page of a folder, as `/`"),
-        false => Ok(relative(&format!("{site}/{path}"))),
+    if path.ends_with('/') {
+        Err("a server chooses the page of a folder, as `/`")
+    } else {
+        Ok(relative(&format!("{site}/{path}")))
     }
+}
+
+fn leads_out(text: &str) -> bool {
+    text.split('/').any(|part| part == "..")
 }
 
 /// A path in which `%41` stands for `A`; none where that gives no text.
@@ -249,11 +254,14 @@ struct Rooms<'p> {
 
 impl<'p> Rooms<'p> {
     fn new(plan: &'p PlacePlan) -> Self {
-        let left = |disk: &PlannedDisk| {
-            let size = disk.size.get() as f64;
-            size - plan.options.free_share * size - disk.used.get() as f64
-        };
-        let left = plan.disks.iter().map(left).collect();
+        let left = plan
+            .disks
+            .iter()
+            .map(|disk| {
+                let size = disk.size.get() as f64;
+                size - plan.options.free_share * size - disk.used.get() as f64
+            })
+            .collect();
         Self { plan, left, is_gone: vec![false; plan.moves.len()] }
     }
 

@@ -20,16 +20,24 @@ const DISKS_MAX: usize = 24;
 
 /// Disks in the picture: those of the moves first, then the busiest; in the order of the snapshot.
 fn shown(plan: &PlacePlan) -> Vec<usize> {
-    let moves = |disk: &usize| {
-        let name = &plan.disks[*disk].name;
-        plan.moves.iter().filter(|wanted| wanted.from == *name || wanted.to == *name).count()
-    };
-    let busy = |disk: &usize| plan.before.disks[*disk].busy;
     let mut disks: Vec<usize> = (0..plan.disks.len()).collect();
-    disks.sort_by(|a, b| (moves(b) > 0).cmp(&(moves(a) > 0)).then(busy(b).total_cmp(&busy(a))));
+    disks.sort_by(|a, b| {
+        (moves(b, plan) > 0)
+            .cmp(&(moves(a, plan) > 0))
+            .then(busy(b, plan).total_cmp(&busy(a, plan)))
+    });
     disks.truncate(DISKS_MAX);
     disks.sort_unstable();
     disks
+}
+
+fn moves(disk: &usize, plan: &PlacePlan) -> usize {
+    let name = &plan.disks[*disk].name;
+    plan.moves.iter().filter(|wanted| wanted.from == *name || wanted.to == *name).count()
+}
+
+fn busy(disk: &usize, plan: &PlacePlan) -> f64 {
+    plan.before.disks[*disk].busy
 }
 
 /// Disks that the picture leaves out.
@@ -85,14 +93,19 @@ fn width(width: f64) -> String {
 
 /// Moves between each pair of rows.
 fn arrows(plan: &PlacePlan, disks: &[usize]) -> BTreeMap<(usize, usize), u32> {
-    let row = |name: &str| disks.iter().position(|&disk| plan.disks[disk].name == name);
     let mut arrows = BTreeMap::new();
     for wanted in &plan.moves {
-        if let (Some(from), Some(to)) = (row(&wanted.from), row(&wanted.to)) {
+        if let (Some(from), Some(to)) =
+            (row(&wanted.from, disks, plan), row(&wanted.to, disks, plan))
+        {
             *arrows.entry((from, to)).or_default() += 1;
         }
     }
     arrows
+}
+
+fn row(name: &str, disks: &[usize], plan: &PlacePlan) -> Option<usize> {
+    disks.iter().position(|&disk| plan.disks[disk].name == name)
 }
 
 /// A name that fits before its bar.

@@ -10,11 +10,6 @@ use crate::rows::Rows;
 
 /// The moves in their order.
 pub(super) fn moves(plan: &PlacePlan) -> Rows {
-    let overload_before = |number: usize| {
-        let before =
-            number.checked_sub(1).map_or(plan.before.response_s, |at| plan.moves[at].response_s);
-        before.is_none()
-    };
     let row = |(number, wanted): (usize, &PlannedMove)| {
         [
             format!("{}. {}", number + 1, wanted.file),
@@ -25,7 +20,7 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
                 true => "makes room".into(),
                 false if wanted.ends_endless_wait => "an endless wait".into(),
                 // Of an overload there is no mean that could become shorter.
-                false if overload_before(number) => "less overload".into(),
+                false if overload_before(number, plan) => "less overload".into(),
                 false => format!("{} ms", four_digits(wanted.gain_s * 1000.0)),
             },
             response(wanted.response_s),
@@ -46,6 +41,12 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
     Rows::new(head, plan.moves.iter().enumerate().map(row))
 }
 
+fn overload_before(number: usize, plan: &PlacePlan) -> bool {
+    let before =
+        number.checked_sub(1).map_or(plan.before.response_s, |at| plan.moves[at].response_s);
+    before.is_none()
+}
+
 /// Table of new files and their disks.
 pub(super) fn placed(plan: &PlacePlan) -> Rows {
     Rows::new(
@@ -56,31 +57,32 @@ pub(super) fn placed(plan: &PlacePlan) -> Rows {
 
 /// The placements and what clients see.
 pub(super) fn outcomes(plan: &PlacePlan) -> Rows {
-    let row = |outcome: &Outcome| {
-        let simulated = outcome.simulated;
-        let of = |value: fn(&SimulatedOutcome) -> f64| simulated.as_ref().map(value);
-        let apart = of(|simulated| simulated.model_above);
-        [
-            outcome.name.clone(),
-            grouped(outcome.moves),
-            size(outcome.bytes),
-            response(outcome.response_s),
-            match simulated {
-                None => response(None),
-                Some(simulated) => format!(
-                    "{} ± {}",
-                    response(Some(simulated.response_s)),
-                    percent(simulated.uncertain_s / simulated.response_s)
-                ),
-            },
-            apart.map_or_else(String::new, |share| format!("{:+.1} %", 100.0 * share)),
-            response(of(|simulated| simulated.p99_s)),
-        ]
-    };
     let head = ["", "moves", "bytes", "model", "simulated", "model above", "simulated p99"];
     let all = [&plan.before, &plan.after, &plan.equal_bytes].into_iter();
     let all = all.chain(plan.what_if.iter().map(|what_if| &what_if.outcome));
     Rows::new(head, all.map(row))
+}
+
+fn row(outcome: &Outcome) -> [String; 7] {
+    let simulated = outcome.simulated;
+    let of = |value: fn(&SimulatedOutcome) -> f64| simulated.as_ref().map(value);
+    let apart = of(|simulated| simulated.model_above);
+    [
+        outcome.name.clone(),
+        grouped(outcome.moves),
+        size(outcome.bytes),
+        response(outcome.response_s),
+        match simulated {
+            None => response(None),
+            Some(simulated) => format!(
+                "{} ± {}",
+                response(Some(simulated.response_s)),
+                percent(simulated.uncertain_s / simulated.response_s)
+            ),
+        },
+        apart.map_or_else(String::new, |share| format!("{:+.1} %", 100.0 * share)),
+        response(of(|simulated| simulated.p99_s)),
+    ]
 }
 
 /// The disks before and after. Where disks of a trace differ in their time: in what time each has its

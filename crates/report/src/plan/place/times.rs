@@ -21,21 +21,29 @@ pub(super) fn load_times(plan: &PlacePlan) -> Vec<String> {
     let Some(times) = plan.load_times.as_ref().filter(|times| differ(times)) else {
         return Vec::new();
     };
-    let named = |is_meant: &dyn Fn(&DiskTime) -> bool| {
-        let all = plan.disks.iter().zip(&times.disks).filter(|(_, time)| is_meant(time));
-        names(&all.map(|(disk, _)| &*disk.name).collect::<Vec<_>>())
-    };
     let few = grouped(REQUESTS_TELL);
-    let mut says = vec![which(times, named(&|disk| disk.span_s < SHARE * times.whole_s))];
-    if let Some(which) = named(&|disk| !disk.tells_time) {
+    let mut says =
+        vec![which(times, named(&|disk| disk.span_s < SHARE * times.whole_s, plan, times))];
+    if let Some(which) = named(&|disk| !disk.tells_time, plan, times) {
         says.push(format!(
             "Fewer than {few} requests do not tell when a device was recorded, and so it counts as recorded all the time: {which}."
         ));
     }
-    if let Some(which) = named(&|disk| disk.tells_time && disk.requests < REQUESTS_TELL) {
+    if let Some(which) =
+        named(&|disk| disk.tells_time && disk.requests < REQUESTS_TELL, plan, times)
+    {
         says.push(format!("Fewer than {few} requests in that time tell no load: {which}."));
     }
     says
+}
+
+fn named(
+    is_meant: &dyn Fn(&DiskTime) -> bool,
+    plan: &PlacePlan,
+    times: &LoadTimes,
+) -> Option<String> {
+    let all = plan.disks.iter().zip(&times.disks).filter(|(_, time)| is_meant(time));
+    names(&all.map(|(disk, _)| &*disk.name).collect::<Vec<_>>())
 }
 
 fn which(times: &LoadTimes, short: Option<String>) -> String {

@@ -59,10 +59,8 @@ fn headline(plan: &PlacePlan) -> String {
         (false, true) => new(),
         (false, false) => format!("{}, and {}", new(), lower(&effort())),
     };
-    let elsewhere = match plan.placed.is_empty() {
-        true => "now",
-        false => "with new files where most room is",
-    };
+    let elsewhere =
+        if plan.placed.is_empty() { "now" } else { "with new files where most room is" };
     if !plan.hopeless.is_empty() {
         return format!(
             "{what}: then {}; {elsewhere} {}. {}",

@@ -64,10 +64,13 @@ fn line(
     plan: &StripePlan,
     value: impl Fn(&StripeUnit) -> Option<f64>,
 ) -> SizeLine {
-    let point = |unit: &StripeUnit| {
-        Some(SizePoint { size_bytes: unit.unit.get(), value: 1000.0 * value(unit)? })
-    };
-    let points: Vec<SizePoint> = plan.units.iter().filter_map(point).collect();
+    let points: Vec<SizePoint> = plan
+        .units
+        .iter()
+        .filter_map(|unit| {
+            Some(SizePoint { size_bytes: unit.unit.get(), value: 1000.0 * value(unit)? })
+        })
+        .collect();
     SizeLine { name: name.into(), colour, dots: points.clone(), points }
 }
 

@@ -10,10 +10,6 @@ use crate::rows::Rows;
 /// The units that were tried.
 pub(super) fn units(plan: &StripePlan) -> Rows {
     let taken = plan.take.as_ref().map(|choice| choice.unit);
-    let simulated = |tried: &StripeUnit, seconds: Option<f64>| match tried.fits {
-        true => response(seconds),
-        false => "no room".into(),
-    };
     let row = |tried: &StripeUnit| {
         let marks = [(taken, "take"), (plan.best, "shortest now"), (plan.chosen, "model's")];
         let marks = marks.into_iter().filter(|(unit, _)| *unit == Some(tried.unit));
@@ -49,9 +45,15 @@ pub(super) fn units(plan: &StripePlan) -> Rows {
     Rows::new(head, plan.units.iter().map(row))
 }
 
+fn simulated(tried: &StripeUnit, seconds: Option<f64>) -> String {
+    if tried.fits { response(seconds) } else { "no room".into() }
+}
+
 /// A unit and a width for each file.
 pub(super) fn files(plan: &StripePlan) -> Rows {
-    let row =
-        |file: &StripedFile| [file.file.clone(), size(file.unit.get()), file.width.to_string()];
     Rows::new(["file", "own stripe unit", "disks"], plan.files.iter().map(row))
+}
+
+fn row(file: &StripedFile) -> [String; 3] {
+    [file.file.clone(), size(file.unit.get()), file.width.to_string()]
 }

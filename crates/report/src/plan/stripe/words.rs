@@ -124,9 +124,10 @@ fn as_good(choice: &StripeChoice) -> Option<String> {
 /// Up to which load the unit to take holds, and what comes then.
 fn holds(choice: &StripeChoice) -> String {
     let up_to = format!("{} holds up to", size(choice.unit.get()));
-    let load = match choice.holds_up_to == 1.0 {
-        true => "this load".to_owned(),
-        false => format!("{} this load", times(choice.holds_up_to)),
+    let load = if choice.holds_up_to == 1.0 {
+        "this load".to_owned()
+    } else {
+        format!("{} this load", times(choice.holds_up_to))
     };
     match choice.turns {
         None => format!("{up_to} {load} at least: no higher one was tried."),
@@ -238,13 +239,14 @@ fn of_chen(plan: &StripePlan, taken: &StripeUnit, chen: &ChenUnit) -> String {
         format!("{}{against}", response(chen_s))
     };
     let now = beside(chen.simulated_s, taken.simulated_s);
-    let then = match plan.options.headroom == 1.0 {
-        true => String::new(),
-        false => format!(
+    let then = if plan.options.headroom == 1.0 {
+        String::new()
+    } else {
+        format!(
             ", and {} with {} the load",
             beside(chen.with_headroom_s, headroom_s(plan, taken)),
             times(plan.options.headroom)
-        ),
+        )
     };
     format!(
         "Chen's formula takes units of {} for the {:.2} requests that are present on average: the mean response is {now}{then}.",

@@ -108,8 +108,10 @@ impl Counter for BestPossible {
 
     fn miss_ratios(&mut self) -> Vec<MissRatio> {
         let future = KnownFuture::new(&std::mem::take(&mut self.keys));
-        let point = |&capacity: &u32| self.ratio(capacity, &self.misses(&future, capacity));
-        self.capacities.par_iter().map(point).collect()
+        self.capacities
+            .par_iter()
+            .map(|&capacity| self.ratio(capacity, &self.misses(&future, capacity)))
+            .collect()
     }
 }
 

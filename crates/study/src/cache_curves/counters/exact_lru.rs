@@ -45,9 +45,10 @@ impl ExactLru {
 impl Counter for ExactLru {
     fn process(&mut self, accesses: &[Access]) {
         for access in accesses {
-            match access.is_read {
-                true => self.curve.read(access.range),
-                false => self.curve.write(access.range),
+            if access.is_read {
+                self.curve.read(access.range)
+            } else {
+                self.curve.write(access.range)
             }
         }
     }
@@ -57,21 +58,24 @@ impl Counter for ExactLru {
     }
 
     fn miss_ratios(&mut self) -> Vec<MissRatio> {
-        let since = |(&capacity, before): (&u32, &Misses)| {
-            let now = self.misses(capacity);
-            MissRatio {
-                size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
-                requests: Some(ratio(
-                    (now.missed_requests - before.missed_requests) as f64,
-                    (now.requests - before.requests) as f64,
-                )),
-                bytes: ratio(
-                    (now.missed_blocks - before.missed_blocks) as f64,
-                    (now.blocks - before.blocks) as f64,
-                ),
-                standard_error: None,
-            }
-        };
-        self.capacities.iter().zip(&self.warm_up).map(since).collect()
+        self.capacities
+            .iter()
+            .zip(&self.warm_up)
+            .map(|(&capacity, before)| {
+                let now = self.misses(capacity);
+                MissRatio {
+                    size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
+                    requests: Some(ratio(
+                        (now.missed_requests - before.missed_requests) as f64,
+                        (now.requests - before.requests) as f64,
+                    )),
+                    bytes: ratio(
+                        (now.missed_blocks - before.missed_blocks) as f64,
+                        (now.blocks - before.blocks) as f64,
+                    ),
+                    standard_error: None,
+                }
+            })
+            .collect()
     }
 }

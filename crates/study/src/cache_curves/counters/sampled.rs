@@ -49,18 +49,21 @@ impl Counter for SampledLru {
 
     fn miss_ratios(&mut self) -> Vec<MissRatio> {
         let counted = ((self.shards.uses() - self.warm_up.uses()) as f64).max(1.0);
-        let since = |&capacity: &u32| {
-            let (now, before) = (misses(&self.shards, capacity), misses(&self.warm_up, capacity));
-            // Both contain the warm-up's misses, so the error of the difference is no larger than this.
-            let error = (now.error * now.error + before.error * before.error).sqrt();
-            MissRatio {
-                size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
-                requests: None,
-                bytes: ((now.misses - before.misses) / counted).clamp(0.0, 1.0),
-                standard_error: Some(error / counted),
-            }
-        };
-        self.capacities.iter().map(since).collect()
+        self.capacities
+            .iter()
+            .map(|&capacity| {
+                let (now, before) =
+                    (misses(&self.shards, capacity), misses(&self.warm_up, capacity));
+                // Both contain the warm-up's misses, so the error of the difference is no larger than this.
+                let error = (now.error * now.error + before.error * before.error).sqrt();
+                MissRatio {
+                    size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
+                    requests: None,
+                    bytes: ((now.misses - before.misses) / counted).clamp(0.0, 1.0),
+                    standard_error: Some(error / counted),
+                }
+            })
+            .collect()
     }
 }
 
@@ -93,12 +96,12 @@ impl Counter for SampledPolicy {
     fn miss_ratios(&mut self) -> Vec<MissRatio> {
         let counted = ((self.curve.uses() - self.warm_up_uses) as f64).max(1.0);
         let all = self.curve.misses().into_iter().zip(&self.warm_up);
-        let since = |((capacity, misses), before): ((u32, f64), &f64)| MissRatio {
+        all.map(|((capacity, misses), before)| MissRatio {
             size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
             requests: None,
             bytes: ((misses - before) / counted).clamp(0.0, 1.0),
             standard_error: None,
-        };
-        all.map(since).collect()
+        })
+        .collect()
     }
 }

@@ -42,9 +42,10 @@ fn once_the_device_is_gone_every_request_of_every_client_fails_and_nothing_is_se
         assert!(sent.len() >= 2, "reads, and a flush");
         let gone = DeviceError { kind: DeviceErrorKind::Gone, message: "it ends".into() };
         let now = SimTime::from_ns(5_000_000);
-        match by_a_command {
-            true => world.scheduler.came_back(sent.remove(0).id, now, Err(gone)),
-            false => world.scheduler.device_gone(gone),
+        if by_a_command {
+            world.scheduler.came_back(sent.remove(0).id, now, Err(gone))
+        } else {
+            world.scheduler.device_gone(gone)
         }
         assert_eq!(failures(&mut world), asked);
         // Its other completions are ignored.

@@ -207,9 +207,10 @@ impl TestHost {
     /// The drive does it beside its other commands, and at once.
     fn erase_now(&mut self, id: u64, start: Lbn, blocks: u64) {
         let message = "zeroes have to be written".into();
-        let result = match self.refuses {
-            true => Err(DeviceError { kind: DeviceErrorKind::NotSupported, message }),
-            false => Ok(Vec::new()),
+        let result = if self.refuses {
+            Err(DeviceError { kind: DeviceErrorKind::NotSupported, message })
+        } else {
+            Ok(Vec::new())
         };
         if result.is_ok() {
             let from = (start.get() * BLOCK_BYTES) as usize;
@@ -277,10 +278,8 @@ fn load(world: &mut TestHost, requests: u64, seed: u64) -> BTreeMap<u64, (u64, V
     let mut reads = BTreeMap::new();
     for number in 0..requests {
         let blocks = (1 + prng.below(40)).next_multiple_of(sector);
-        let start = match prng.chance(0.3) {
-            true => prng.below(200),
-            false => prng.below(world.blocks() - blocks),
-        };
+        let start =
+            if prng.chance(0.3) { prng.below(200) } else { prng.below(world.blocks() - blocks) };
         let start = start / sector * sector;
         let place = (start * BLOCK_BYTES) as usize..((start + blocks) * BLOCK_BYTES) as usize;
         if prng.chance(0.1) {

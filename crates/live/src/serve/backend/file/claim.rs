@@ -119,9 +119,10 @@ pub(super) fn open_past_cache(path: &Path, claim: Claim) -> Result<(File, bool),
         let file = options.custom_flags((flags | exclusive).bits().cast_signed()).open(path)?;
         // A path may have become that of a device after it was looked at.
         let is_device = file.metadata()?.file_type().is_block_device();
-        match claim == Claim::Exclusive && is_device && exclusive.is_empty() {
-            true => Err(io::Error::from(Errno::BUSY)),
-            false => Ok(file),
+        if claim == Claim::Exclusive && is_device && exclusive.is_empty() {
+            Err(io::Error::from(Errno::BUSY))
+        } else {
+            Ok(file)
         }
     };
     let opened = match open(OFlags::DIRECT) {
@@ -160,9 +161,10 @@ fn refused(path: &Path, error: io::Error) -> OpenError {
 
 /// Known holders, or possible ones.
 fn known(holders: Vec<String>) -> Vec<String> {
-    match holders.is_empty() {
-        true => vec!["by another program that has claimed it, as a server does".into()],
-        false => holders,
+    if holders.is_empty() {
+        vec!["by another program that has claimed it, as a server does".into()]
+    } else {
+        holders
     }
 }
 
@@ -180,17 +182,18 @@ pub(super) fn other_users(
     claim: Claim,
     is_device: bool,
 ) -> Result<(Vec<String>, Option<File>), OpenError> {
-    let system = |source| OpenError::System { path: path.into(), source };
     if !is_device {
         let behind = loops::loop_of(file);
         let by: Vec<String> =
             behind.iter().map(|device| format!("behind {}", device.display())).collect();
-        return match claim == Claim::Exclusive && !by.is_empty() {
-            true => Err(OpenError::Busy { path: path.into(), by }),
-            false => Ok((by, None)),
+        return if claim == Claim::Exclusive && !by.is_empty() {
+            Err(OpenError::Busy { path: path.into(), by })
+        } else {
+            Ok((by, None))
         };
     }
-    let number = file.metadata().map_err(system)?.rdev();
+    let number =
+        file.metadata().map_err(|source| OpenError::System { path: path.into(), source })?.rdev();
     // Who claims it exclusively would have been refused.
     let others = match claim {
         Claim::Exclusive => Vec::new(),

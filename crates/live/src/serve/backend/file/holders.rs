@@ -19,15 +19,15 @@ pub(super) fn sysfs_of(number: u64) -> PathBuf {
 pub(super) fn holders(number: u64) -> Vec<String> {
     let family = family(&sysfs_of(number));
     let numbers: Vec<String> = family.iter().filter_map(|sysfs| text(&sysfs.join("dev"))).collect();
-    let is_ours = |number: &str| numbers.iter().any(|ours| ours == number);
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut found = mounted(&mounts, |number, source| {
-        is_ours(number) || number_of(source.as_ref()).is_some_and(|number| is_ours(&number))
+        is_ours(number, &numbers)
+            || number_of(source.as_ref()).is_some_and(|number| is_ours(&number, &numbers))
     });
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let swaps = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    let swaps =
-        swaps.filter(|path| number_of(path.as_ref()).is_some_and(|number| is_ours(&number)));
+    let swaps = swaps
+        .filter(|path| number_of(path.as_ref()).is_some_and(|number| is_ours(&number, &numbers)));
     found.extend(swaps.map(|path| format!("swap on {path}")));
     let above = family.iter().filter_map(|sysfs| fs::read_dir(sysfs.join("holders")).ok());
     let above = above.flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -37,10 +37,13 @@ pub(super) fn holders(number: u64) -> Vec<String> {
     found
 }
 
+fn is_ours(number: &str, numbers: &[String]) -> bool {
+    numbers.iter().any(|ours| ours == number)
+}
+
 /// The directories of a device, of its partitions, and of its disk if it is a partition.
 fn family(sysfs: &Path) -> Vec<PathBuf> {
     let Ok(own) = sysfs.canonicalize() else { return Vec::new() };
-    let is_partition = |sysfs: &Path| sysfs.join("partition").exists();
     let mut family = vec![own.clone()];
     if is_partition(&own) {
         family.extend(own.parent().map(Path::to_owned));
@@ -49,6 +52,10 @@ fn family(sysfs: &Path) -> Vec<PathBuf> {
     let children = children.filter_map(|entry| Some(entry.ok()?.path()));
     family.extend(children.filter(|child| is_partition(child)));
     family
+}
+
+fn is_partition(sysfs: &Path) -> bool {
+    sysfs.join("partition").exists()
 }
 
 fn text(path: &Path) -> Option<String> {
@@ -65,14 +72,16 @@ fn number_of(path: &Path) -> Option<String> {
 
 /// The mounts of a list as in /proc/self/mountinfo (proc(5)) whose number or source is one of ours.
 fn mounted(mounts: &str, is_ours: impl Fn(&str, &str) -> bool) -> Vec<String> {
-    let of_line = |line: &str| {
-        let (before, after) = line.split_once(" - ")?;
-        let (mut fields, mut of_source) = (before.split(' '), after.split(' '));
-        let (number, place) = (fields.nth(2)?, fields.nth(1)?);
-        let (kind, source) = (of_source.next()?, of_source.next()?);
-        is_ours(number, source).then(|| format!("mounted at {} ({kind})", unescaped(place)))
-    };
-    mounts.lines().filter_map(of_line).collect()
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let (before, after) = line.split_once(" - ")?;
+            let (mut fields, mut of_source) = (before.split(' '), after.split(' '));
+            let (number, place) = (fields.nth(2)?, fields.nth(1)?);
+            let (kind, source) = (of_source.next()?, of_source.next()?);
+            is_ours(number, source).then(|| format!("mounted at {} ({kind})", unescaped(place)))
+        })
+        .collect()
 }
 
 /// A path in which spaces, tabs, line ends and backslashes stand as octal numbers.
