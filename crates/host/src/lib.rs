@@ -38,6 +38,6 @@ pub use off_slots::{CostSums, FreeCost};
 pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
-pub use promote_tail::{PromoteTail, PromotionAnchor, RoundState, TailPromotion};
+pub use promote_tail::{PromotionAnchor, RoundState, TailPromotion};
 pub use scheduler::{Command, DecisionStart, Finished, HostScheduler, Part, PredictiveScheduler};
 pub use write_back::{WriteBack, WriteBackResult};

@@ -9,7 +9,7 @@ use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::{BusSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::background::{FreeblockConfig, TaskConfig};
+use freewheel_sim::background::{FreeblockConfig, TaskOrder};
 use freewheel_sim::black_box::{Behaviour, JitterShape};
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload};
 use freewheel_sim::source::SizeDistribution;
@@ -98,11 +98,11 @@ impl Setting {
     pub fn config(&self, seed: u64) -> SimConfig {
         let freeblock = |rule| FreeblockConfig {
             rule,
-            tasks: vec![TaskConfig {
+            tasks: vec![TaskOrder {
                 kind: TaskKind::Scan,
-                block_size: Bytes::from_kib(4),
+                block_size: Some(Bytes::from_kib(4)),
                 rounds: self.rounds,
-                ..TaskConfig::default()
+                ..TaskOrder::default()
             }],
             ..FreeblockConfig::default()
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_freeblock::Rule;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskConfig, TaskResult};
+use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskOrder, TaskResult};
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload,
 };
@@ -76,12 +76,12 @@ impl Setting {
             rule: self.rule,
             region_weights: self.region_weights,
             steps_max: (!self.chains).then_some(0),
-            tasks: vec![TaskConfig {
-                block_size: Bytes::from_kib(4),
+            tasks: vec![TaskOrder {
+                block_size: Some(Bytes::from_kib(4)),
                 sample_share: self.sample_share,
                 rounds: Some(self.rounds),
                 promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
-                ..TaskConfig::default()
+                ..TaskOrder::default()
             }],
             ..FreeblockConfig::default()
         };

@@ -1,12 +1,12 @@
 //! Specification of a server's background task.
 
+use freewheel_freeblock::PromoteTail;
 use freewheel_freeblock::tasks::{
     Counts, Extent, Pace, Priority, TaskError, TaskKind, TaskSpec, Until,
 };
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 use super::sample::Sample;
-use crate::promote_tail::PromoteTail;
 use crate::runs::Runs;
 
 /// Kinds of a server's tasks. A scan or a scrub reads each block as it is; a backup reads it as it was

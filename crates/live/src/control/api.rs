@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use freewheel_freeblock::Effort;
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority, TaskKind};
+use freewheel_freeblock::{Effort, PromoteTail};
 use freewheel_host::tasks::Sample;
-use freewheel_host::{Account, MarginInUse, PromoteTail};
+use freewheel_host::{Account, MarginInUse};
 use freewheel_model::drive::SeekDirection;
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
@@ -252,10 +252,9 @@ fn time(key: &str, ns: Option<u64>) -> Result<Option<SimDuration>, String> {
 fn tail(cost: f64, size: u32) -> Result<PromoteTail, String> {
     let block = Blocks::new(size.into()).bytes();
     let tail = PromoteTail::for_blocks(cost, block);
-    let checked = tail.check(block);
-    checked.map_err(|_| {
-        format!("promote_tail_cost is {cost}: more than 0 and at most 1 is allowed")
-    })?;
+    if !(cost > 0.0 && cost <= 1.0) {
+        return Err(format!("promote_tail_cost is {cost}: more than 0 and at most 1 is allowed"));
+    }
     Ok(tail)
 }
 

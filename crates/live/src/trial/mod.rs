@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use freewheel_sim::config::{ConfigError, Experiment};
-use freewheel_units::SimDuration;
+use freewheel_units::{Bytes, SimDuration};
 use tempfile::TempDir;
 use thiserror::Error;
 
@@ -152,7 +152,7 @@ fn play_in_front(
         if let Some(free) = experiment.config.freeblock.as_ref().and_then(|free| free.tasks.first())
         {
             let task = TaskRequest {
-                block_size_bytes: Some(free.block_size.get()),
+                block_size_bytes: free.block_size.map(Bytes::get),
                 repeat: true,
                 ..TaskRequest::new(TaskKind::Scan)
             };

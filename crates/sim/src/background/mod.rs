@@ -3,9 +3,9 @@
 
 mod config;
 mod copies;
+mod names;
 mod result;
 mod running;
-mod task;
 mod uses;
 
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use self::copies::CopyAccount;
+use self::names::names;
 use self::running::{DeliveryPath, Running};
-use self::task::names;
 pub(crate) use self::uses::BeginError;
 use self::uses::Use;
 use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{CONSERVATISM_MAX, FreeblockConfig, IdleConfig, PatienceConfig, PatienceWord};
-pub use freewheel_host::{PromoteTail, WriteBackResult};
+pub use freewheel_freeblock::{PromoteTail, TaskOrder};
+pub use freewheel_host::WriteBackResult;
 pub use result::{
     BackgroundResult, GapShares, Gaps, IdleStarts, Progress, PromotedWork, Round, TaskResult,
 };
-pub use task::TaskConfig;
 pub use uses::{CompareResult, PrefetchResult, UseResult};
 
 /// The tasks of one arm.

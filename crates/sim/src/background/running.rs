@@ -1,12 +1,11 @@
 //! A task during a run: its round, results, and expected end.
 
 use freewheel_freeblock::tasks::{Event, Extent, Promoted, TaskId, TaskSpec, Tasks};
-use freewheel_freeblock::{Estimate, GapUse, Opportunity, PromotionId};
+use freewheel_freeblock::{Estimate, GapUse, Opportunity, PromotionId, TaskOrder};
 use freewheel_host::{PromotionAnchor, RoundState, TailPromotion};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
 use super::result::{Progress, Round, TaskResult};
-use super::task::TaskConfig;
 use super::uses::{BeginError, Use};
 
 /// Parts of a round after which its progress is noted. The last blocks take most of the time, so notes
@@ -38,7 +37,7 @@ pub(super) struct Running {
     spec: TaskSpec,
     blocks: u64,
     name: String,
-    config: TaskConfig,
+    config: TaskOrder,
     rounds: Vec<Round>,
     round: Round,
     began: SimTime,
@@ -61,7 +60,7 @@ impl Running {
     pub fn begin(
         tasks: &mut Tasks,
         name: String,
-        config: TaskConfig,
+        config: TaskOrder,
         anchor: PromotionAnchor,
     ) -> Result<Self, BeginError> {
         let capacity = tasks.drive().blocks();
@@ -273,7 +272,7 @@ impl Running {
             name: self.name,
             kind: self.config.result_kind(),
             blocks: self.blocks,
-            block_bytes: self.config.block_size.get(),
+            block_bytes: self.config.block().get(),
             deadline_ns: self.config.deadline.map(|deadline| deadline.ns()),
             rounds: self.rounds,
             unfinished,

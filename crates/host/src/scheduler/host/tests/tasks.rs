@@ -6,10 +6,10 @@ use freewheel_model::drive::{Departure, Position};
 use freewheel_units::Blocks;
 
 use super::*;
-use crate::PromoteTail;
 use crate::tasks::{
     Sample, ServedTaskError, ServedTaskReport, ServedTaskState, Stratum, delivery_bias,
 };
+use freewheel_freeblock::PromoteTail;
 
 /// More than any test hands on.
 const ROOM: u64 = 1 << 40;
