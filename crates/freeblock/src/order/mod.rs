@@ -202,6 +202,33 @@ impl TaskOrder {
         }
     }
 
+    /// A task of a server, for these blocks of 512 B of its drive, in blocks of `size` x 512 B.
+    pub fn served(kind: TaskKind, range: Extent, size: u32) -> Self {
+        Self {
+            kind,
+            block_size: Some(Blocks::new(size.into()).bytes()),
+            start: Blocks::new(range.start.get()).bytes(),
+            length: Some(range.blocks.bytes()),
+            ..Self::default()
+        }
+    }
+
+    /// The order with the length and the block that a server chooses where none is named: to the end of its
+    /// drive, and of `usual_block` x 512 B.
+    #[must_use]
+    pub fn completed(self, capacity: Blocks, usual_block: u32) -> Self {
+        let all = Bytes::new(capacity.bytes().get().saturating_sub(self.start.get()));
+        let usual = Blocks::new(usual_block.into()).bytes();
+        let (length, block) = (self.length.unwrap_or(all), self.block_size.unwrap_or(usual));
+        Self { length: Some(length), block_size: Some(block), ..self }
+    }
+
+    /// Blocks of 512 B from its start on, of a completed order.
+    pub fn range(&self) -> Extent {
+        let length = self.length.unwrap_or_default();
+        Extent::new(self.start.get() / BLOCK_BYTES, length.get() / BLOCK_BYTES)
+    }
+
     /// From where to where it reads or writes, in blocks of 512 B.
     pub fn bounds(&self, capacity: Blocks) -> (u64, u64) {
         let whole = Extent::new(0, capacity.get());
