@@ -38,7 +38,8 @@ const LATE_US_P99: [f64; 2] = [0.0, 90.0];
 impl RealTimeRun {
     fn simulated(result: &RunResult) -> Self {
         let rounds = |task: &TaskResult| {
-            let blocks: u64 = task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
+            let deliveries = task.all_rounds().map(|round| &round.deliveries);
+            let blocks: u64 = deliveries.map(|of| of.in_gaps + of.in_passing).sum();
             blocks * task.block_bytes
         };
         let scanned: u64 = result.background.iter().flat_map(|arm| &arm.tasks).map(rounds).sum();

@@ -621,7 +621,7 @@ fn untouched_row(
 fn ceiling_a_day(result: &RunResult) -> f64 {
     let background = background(result);
     let rounds = background.rounds.len() as f64;
-    let in_gaps: u64 = background.rounds.iter().map(|round| round.in_gaps).sum();
+    let in_gaps: u64 = background.rounds.iter().map(|round| round.deliveries.in_gaps).sum();
     let bytes = in_gaps as f64 * background.block_bytes as f64 / rounds;
     potential_mb_per_second(result) * 1e6 * 86_400.0 / bytes
 }

@@ -38,6 +38,7 @@ use self::refresh::{Pass, Refresh};
 use self::rewrites::RecentWrite;
 use self::task::ServedTask;
 use crate::runs::Runs;
+use crate::task_account::DeliveryPath;
 
 pub use parts::{Parts, SERVED_KINDS, ServedOrder};
 pub use pieces::CommandData;
@@ -400,7 +401,7 @@ impl ServedTasks {
         task.state = TaskState::Running;
         task.began.get_or_insert(now);
         task.begin_account(now);
-        task.estimate.wears(self.planner.wear(planner_task)?);
+        task.account.estimate().wears(self.planner.wear(planner_task)?);
         rest.into_iter().for_each(|rest| task.read_later(rest));
         Ok(())
     }
@@ -423,7 +424,7 @@ impl ServedTasks {
                 portion.into_iter().for_each(|extent| task.read_later(extent));
             }
             if let Ok(wear) = self.planner.wear(planner_task) {
-                task.estimate.wears(wear);
+                task.account.estimate().wears(wear);
             }
             break;
         }
@@ -477,7 +478,7 @@ impl ServedTasks {
         self.running_or_waiting(id)?.is_promoted = true;
         let left = self.left(id);
         if let Some(task) = self.tasks.get_mut(&id) {
-            task.estimate.steady(left, now);
+            task.account.steady(left, now);
         }
         Ok(())
     }
@@ -584,7 +585,7 @@ impl ServedTasks {
                 }
                 let Some(&id) = self.by_planner_task.get(&planner_task) else { return };
                 if let Some(task) = self.tasks.get_mut(&id).filter(|_| is_promoted) {
-                    task.estimate.asked(extent.blocks.get());
+                    task.account.delivered(extent.blocks.get(), DeliveryPath::Promotion);
                 }
                 self.delivered(id, extent, source, now);
             }
@@ -700,14 +701,14 @@ impl ServedTasks {
             let left = self.left(id);
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             match task.ahead.blocks() {
-                0 => task.estimate.at(left, now),
+                0 => task.account.estimate().at(left, now),
                 // Until the planner knows all blocks, gaps cannot reach the others.
-                _ => task.estimate.watch(left, now),
+                _ => task.account.estimate().watch(left, now),
             }
             if left > 0 {
                 continue;
             }
-            task.rounds += 1;
+            task.account.complete();
             if !task.order.repeat {
                 self.end(id, TaskState::Done, now);
                 continue;

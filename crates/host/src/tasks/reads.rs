@@ -9,6 +9,7 @@ use super::state::TaskState;
 use super::task::{ServedTask, split};
 use super::{ServedTaskOutput, ServedTasks, shortest_track};
 use crate::copy_before_write::{Backup, ClaimBy, Copies, CopyRead};
+use crate::task_account::DeliveryPath;
 
 /// Most blocks of 512 B that are read at once in idle time, unless a task's blocks are larger: a client's
 /// request waits for it.
@@ -266,10 +267,10 @@ impl ServedTasks {
     fn promote_tail(&mut self, now: SimTime, planner_task: TaskId, id: u64) -> Option<Promoted> {
         let task = self.tasks.get_mut(&id)?;
         let promoted = task.promote_tail(now, &mut self.planner, planner_task)?;
-        if !std::mem::replace(&mut task.has_tail_begun, true) {
+        if !task.account.is_steady() {
             // From here on the rest comes at the pace of the budget.
             let left = self.left(id);
-            self.tasks.get_mut(&id)?.estimate.steady(left, now);
+            self.tasks.get_mut(&id)?.account.steady(left, now);
         }
         Some(promoted)
     }
@@ -351,8 +352,7 @@ impl ServedTasks {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         match data {
             Some(data) if cannot_wait => {
-                task.copied += extent.blocks.get();
-                task.estimate.met(extent.blocks.get());
+                task.account.delivered(extent.blocks.get(), DeliveryPath::Copy);
                 let overdue = task.has_reader && task.room < data.len() as u64;
                 task.overdue += if overdue { data.len() as u64 } else { 0 };
                 if task.overdue > OVERDUE_MAX {

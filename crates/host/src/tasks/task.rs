@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 
 use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, TaskKind, TaskSpec, Tasks};
-use freewheel_freeblock::{Estimate, PredictionMark, PromotionId, TaskOrder};
+use freewheel_freeblock::{PredictionMark, PromotionId, TaskOrder};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 
 use super::parts::{Parts, ServedOrder, planner_spec};
 use super::refresh::{Refresh, RefreshReport};
 use super::sample::Sample;
 use super::state::TaskState;
-use crate::promote_tail::{PromotionAnchor, RoundState, TailPromotion};
+use crate::promote_tail::{PromotionAnchor, TailPromotion};
 use crate::runs::Runs;
+use crate::task_account::TaskAccount;
 
 /// Promoted reads of a task at once. With one the drive would miss the next blocks each time.
 const PROMOTED_READS: u32 = 2;
@@ -42,8 +43,10 @@ pub(crate) struct ServedTask {
     pub ended: Option<SimTime>,
     /// Blocks of 512 B that had not been read then.
     pub left_at_end: u64,
-    /// Rounds that are complete.
-    pub rounds: u64,
+    /// Rounds, copies, tail and estimate, in blocks of 512 B.
+    pub account: TaskAccount,
+    /// Blocks of 512 B that were copied before clients wrote over them, in earlier rounds.
+    pub copied_before: u64,
     /// Blocks of 512 B that were read, in all rounds.
     pub delivered: u64,
     pub unreadable: Runs,
@@ -59,16 +62,8 @@ pub(crate) struct ServedTask {
     /// Reads for it by themselves, and promoted ones, that have not come back.
     pub again_reads: u32,
     pub promoted_reads: u32,
-    /// Promotes the last blocks of a round, if something does.
-    pub tail: Option<TailPromotion>,
-    /// Head time of the tail's requests in this round.
-    pub tail_head: SimDuration,
-    /// True if the tail has promoted blocks of this round.
-    pub has_tail_begun: bool,
     /// End of the last promoted read.
     pub next_promoted: Lbn,
-    /// Blocks of 512 B that were read before a client wrote over them.
-    pub copied: u64,
     /// Blocks of 512 B that were read and not taken, and wanted again.
     pub refused: u64,
     /// Bytes that the reader takes now.
@@ -77,7 +72,6 @@ pub(crate) struct ServedTask {
     pub kept_room: u64,
     /// Bytes that were handed on without room since there was some.
     pub overdue: u64,
-    pub estimate: Estimate,
     /// State of a refresh's writes and reads back.
     pub refresh: Option<Refresh>,
     /// Time at which it was asked for.
@@ -92,6 +86,8 @@ impl ServedTask {
     pub fn new(ordered: ServedOrder, now: SimTime) -> Self {
         let ServedOrder { order, parts, has_reader, sample } = ordered;
         let (size, blocks) = (order.size(), parts.blocks(&order));
+        let tail = order.promote_tail;
+        let tail = tail.map(|tail| TailPromotion::new(tail, size, PromotionAnchor::OfArm));
         Self {
             created: now,
             blocks,
@@ -102,7 +98,8 @@ impl ServedTask {
             began: None,
             ended: None,
             left_at_end: 0,
-            rounds: 0,
+            account: TaskAccount::new(blocks, size.into(), tail, SimTime::ZERO),
+            copied_before: 0,
             delivered: 0,
             unreadable: Runs::default(),
             ahead: Runs::default(),
@@ -111,18 +108,11 @@ impl ServedTask {
             own_blocks: 0,
             again_reads: 0,
             promoted_reads: 0,
-            tail: order
-                .promote_tail
-                .map(|tail| TailPromotion::new(tail, size, PromotionAnchor::OfArm)),
-            tail_head: SimDuration::ZERO,
-            has_tail_begun: false,
             next_promoted: order.range().start,
-            copied: 0,
             refused: 0,
             room: 0,
             kept_room: 0,
             overdue: 0,
-            estimate: Estimate::new(blocks, size.into(), SimTime::ZERO),
             refresh: (order.kind == TaskKind::Refresh).then(Refresh::default),
             order,
             parts,
@@ -239,45 +229,29 @@ impl ServedTask {
         if self.ahead.blocks() > 0 || self.is_promoted {
             return None;
         }
-        let tail = self.tail.as_mut()?;
-        let round = RoundState {
-            number: self.rounds as usize,
-            began: self.estimate.begun(),
-            left: planner.progress(planner_task, now).ok()?.wanted,
-            spent: self.tail_head,
-        };
-        tail.promote(now, planner, planner_task, &round)
+        let left = planner.progress(planner_task, now).ok()?.wanted;
+        self.account.promote_tail(now, planner, planner_task, left)
     }
 
     /// A request took this head time; it ended at `to`.
     pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
-        let Some(tail) = &mut self.tail else { return };
+        let Some(tail) = self.account.tail() else { return };
         tail.passed(to, 0);
         // What the tail promoted in an earlier round is paid by that.
-        if tail.took(promotion, head) == Some(self.rounds as usize) {
-            self.tail_head += head;
-        }
+        let _ = self.account.tail_took(promotion, head);
     }
 
     /// A promoted read has come back.
     pub fn promoted_done(&mut self, promotion: Option<PromotionId>) {
         self.promoted_reads -= 1;
-        self.tail.iter_mut().for_each(|tail| tail.done(promotion));
+        self.account.tail().into_iter().for_each(|tail| tail.done(promotion));
     }
 
     /// Begins the account of a round.
     pub fn begin_account(&mut self, now: SimTime) {
-        if let Some(tail) = &mut self.tail {
-            tail.end_round();
-            self.tail_head = SimDuration::ZERO;
-            self.has_tail_begun = false;
-            // The last round ended at an even pace, by its tail; this one does not begin so.
-            if !self.is_promoted {
-                let unit = self.order.size().into();
-                self.estimate = Estimate::new(self.blocks, unit, now);
-            }
-        }
-        self.estimate.begin(self.blocks, now);
+        // A round that ended at an even pace, by its tail, tells nothing of the pace of the next one.
+        let before = self.account.begin(self.blocks, self.is_promoted, now);
+        self.copied_before += before.copied.blocks;
     }
 
     /// Blocks of its sample have come, or cannot be read.
@@ -298,20 +272,20 @@ impl ServedTask {
             blocks: Blocks::new(self.blocks),
             state: self.state,
             is_promoted: self.is_promoted,
-            tail_head: self.tail_head,
+            tail_head: SimDuration::from_ns(self.account.round().promoted.head_ns),
             began: self.began,
             ended: self.ended,
-            round_began: self.estimate.begun(),
-            rounds: self.rounds,
+            round_began: self.account.began(),
+            rounds: self.account.rounds(),
             delivered: Blocks::new(self.delivered),
             left: Blocks::new(left),
             unreadable: self.unreadable.iter().take(LISTED_MAX).collect(),
             unreadable_blocks: Blocks::new(self.unreadable.blocks()),
-            copied: Blocks::new(self.copied),
+            copied: Blocks::new(self.copied_before + self.account.round().copied.blocks),
             refused: Blocks::new(self.refused),
             refresh: self.refresh.as_ref().map(|refresh| refresh.blocks.report()),
-            end: is_running.then(|| self.estimate.end(left, now)).flatten(),
-            predictions: self.estimate.predictions().to_vec(),
+            end: is_running.then(|| self.account.estimated().end(left, now)).flatten(),
+            predictions: self.account.estimated().predictions().to_vec(),
         }
     }
 }
