@@ -40,7 +40,7 @@ use self::task::ServedTask;
 use crate::runs::Runs;
 use crate::task_account::DeliveryPath;
 
-pub use parts::{Parts, SERVED_KINDS, ServedOrder};
+pub use parts::{SERVED_KINDS, ServedOrder, TaskParts};
 pub use pieces::CommandData;
 pub use proportion::{DeliveryBias, Interval, Proportion, Stratum, delivery_bias, proportion};
 pub use reads::OwnRead;
@@ -535,7 +535,7 @@ impl ServedTasks {
         task.separate_reads.clear();
         task.separate_blocks = 0;
         task.ahead = Runs::default();
-        task.parts = Parts { skip_since: task.parts.skip_since, ..Parts::default() };
+        task.parts = TaskParts { skip_since: task.parts.skip_since, ..TaskParts::default() };
         self.outputs.push(ServedTaskOutput::Over { task: id, at: now });
     }
 

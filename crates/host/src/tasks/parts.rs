@@ -20,7 +20,7 @@ pub struct ServedOrder {
     /// [`TaskOrder::completed`] puts them in.
     pub order: TaskOrder,
     /// Parts of the range that it reads.
-    pub parts: Parts,
+    pub parts: TaskParts,
     /// Somebody wants the data; it begins when he is there.
     pub has_reader: bool,
     /// Account of the sample that the wanted parts are, if they are one.
@@ -30,14 +30,14 @@ pub struct ServedOrder {
 impl From<TaskOrder> for ServedOrder {
     /// All of the range, for no reader.
     fn from(order: TaskOrder) -> Self {
-        Self { order, parts: Parts::default(), has_reader: false, sample: None }
+        Self { order, parts: TaskParts::default(), has_reader: false, sample: None }
     }
 }
 
 /// Parts of a task's range that are read: all of it by default. Each list is of whole blocks of the task,
 /// in ascending order and apart from each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parts {
+pub struct TaskParts {
     /// Parts of it that are wanted. Empty for all of it.
     pub wanted: Vec<Extent>,
     /// Parts of it that are not read.
@@ -46,7 +46,7 @@ pub struct Parts {
     pub skip_since: SimTime,
 }
 
-impl Parts {
+impl TaskParts {
     /// Extents that a round reads, in ascending order: wanted and not skipped.
     fn of(&self, range: Extent) -> Vec<Extent> {
         let all = [range];
@@ -162,9 +162,9 @@ mod tests {
         TaskOrder::served(TaskKind::Backup, Extent::new(100, 83), 8)
     }
 
-    fn without(skip: &[(u64, u64)]) -> Parts {
+    fn without(skip: &[(u64, u64)]) -> TaskParts {
         let skip = skip.iter().map(|&(start, blocks)| Extent::new(start, blocks)).collect();
-        Parts { skip, ..Parts::default() }
+        TaskParts { skip, ..TaskParts::default() }
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn wanted_extents_are_read_but_for_what_is_skipped() {
         let row = Extent::new;
-        let some = Parts {
+        let some = TaskParts {
             wanted: vec![row(108, 16), row(140, 8), row(172, 11)],
             ..without(&[(116, 24), (140, 8)])
         };
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(some.blocks(&order()), 19);
         assert_eq!(some.check(&order()), Ok(()));
         let refused = |wanted: Vec<Extent>, skip: &[(u64, u64)]| {
-            Parts { wanted, ..without(skip) }.check(&order()).unwrap_err()
+            TaskParts { wanted, ..without(skip) }.check(&order()).unwrap_err()
         };
         assert!(matches!(refused(vec![row(109, 8)], &[]), TaskError::PartBlock { .. }));
         assert!(matches!(refused(vec![row(180, 8)], &[]), TaskError::Overlap { .. }));
@@ -219,7 +219,7 @@ mod tests {
             let is_limited = !wanted.is_empty();
             let expected = set(if is_limited { &wanted } else { std::slice::from_ref(&all) });
             let expected: BTreeSet<u64> = expected.difference(&set(&skip)).copied().collect();
-            let parts = Parts { wanted, skip, ..Parts::default() };
+            let parts = TaskParts { wanted, skip, ..TaskParts::default() };
             prop_assert_eq!(set(&parts.of(all)), expected.clone());
             let order = TaskOrder::served(TaskKind::Scan, all, 1);
             prop_assert_eq!(parts.blocks(&order), expected.len() as u64);

@@ -6,7 +6,7 @@ use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, TaskKind, TaskSpec, T
 use freewheel_freeblock::{PredictionMark, PromotionId, TaskOrder};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 
-use super::parts::{Parts, ServedOrder, planner_spec};
+use super::parts::{ServedOrder, TaskParts, planner_spec};
 use super::refresh::{Refresh, RefreshReport};
 use super::sample::Sample;
 use super::state::TaskState;
@@ -32,7 +32,7 @@ const LISTED_MAX: usize = 1000;
 pub(crate) struct ServedTask {
     pub order: TaskOrder,
     /// Empty when it is over: the lists may be very long.
-    pub parts: Parts,
+    pub parts: TaskParts,
     pub has_reader: bool,
     pub sample: Option<Sample>,
     pub state: TaskState,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use freewheel_freeblock::TaskOrder;
 use freewheel_freeblock::tasks::{Extent, TaskKind};
-use freewheel_host::tasks::{Parts, ServedOrder};
+use freewheel_host::tasks::{ServedOrder, TaskParts};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimTime};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
@@ -111,7 +111,7 @@ impl TaskRequest {
         };
         let skip = self.skip.iter().map(|range| Extent::new(range.first_block, range.blocks));
         let (skip, skip_since) = (skip.collect(), SimTime::from_ns(self.skip_since_ns));
-        let parts = Parts { wanted, skip, skip_since };
+        let parts = TaskParts { wanted, skip, skip_since };
         Ok(ServedOrder { order, parts, has_reader: self.stream, sample })
     }
 
@@ -288,6 +288,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OrderKeys<'_, A> {
 mod tests {
     use freewheel_freeblock::PromoteTail;
     use freewheel_units::SimDuration;
+    use utoipa::PartialSchema;
 
     use super::*;
 
@@ -300,6 +301,32 @@ mod tests {
 
     fn refused(request: TaskRequest) -> String {
         request.ordered(Blocks::new(1 << 20), 8).unwrap_err()
+    }
+
+    #[test]
+    fn keys_of_an_order_and_of_a_server_stand_in_one_object() {
+        let text =
+            r#"{"skip_since_ns":5,"kind":"refresh","start":"4KiB","deadline":"8h","repeat":true}"#;
+        let request: TaskRequest = serde_json::from_str(text).unwrap();
+        let order = TaskOrder {
+            kind: TaskKind::Refresh,
+            block_size: None,
+            start: Bytes::from_kib(4),
+            deadline: Some(SimDuration::from_secs(8 * 3600)),
+            repeat: true,
+            ..TaskOrder::default()
+        };
+        assert_eq!(request, TaskRequest { skip_since_ns: 5, ..order.into() });
+        let written = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<TaskRequest>(&written).unwrap(), request);
+    }
+
+    #[test]
+    fn the_description_of_an_order_names_what_is_read() {
+        let schema = serde_json::to_value(OrderSchema::schema()).unwrap();
+        let keys = schema["properties"].as_object().unwrap();
+        assert!(keys.keys().all(|key| KEYS.contains(&&**key)), "{keys:?}");
+        assert_eq!(keys.len() + 5, KEYS.len(), "and five of a request");
     }
 
     #[test]

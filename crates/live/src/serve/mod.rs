@@ -45,7 +45,7 @@ pub use freewheel_freeblock::tasks::TaskKind;
 pub use freewheel_freeblock::{PredictionMark, TaskOrder};
 pub use freewheel_host::scheduler::REGION_BLOCKS;
 pub use freewheel_host::tasks::{
-    Parts, RefreshReport, ServedOrder, ServedTaskError, ServedTaskReport, TaskState,
+    RefreshReport, ServedOrder, ServedTaskError, ServedTaskReport, TaskParts, TaskState,
     shortest_track, usual_block,
 };
 pub use machine::Status;

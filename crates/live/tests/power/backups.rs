@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freewheel_freeblock::tasks::{Extent, TaskKind};
 use freewheel_live::serve::backend::{DeviceError, DeviceErrorKind};
 use freewheel_live::serve::machine::Message;
-use freewheel_live::serve::{Item, Parts, Reader, ServedOrder, TaskOrder, TaskState};
+use freewheel_live::serve::{Item, Reader, ServedOrder, TaskOrder, TaskParts, TaskState};
 use freewheel_units::{SimDuration, SimTime};
 use futures_util::FutureExt;
 
@@ -177,7 +177,7 @@ impl Life<'_> {
             idle_after: Some(SimDuration::from_ms(1)),
             ..TaskOrder::served(TaskKind::Backup, whole, backup.block_size as u32)
         };
-        let parts = Parts { skip, skip_since: backup.began_at, ..Parts::default() };
+        let parts = TaskParts { skip, skip_since: backup.began_at, ..TaskParts::default() };
         let ordered = ServedOrder { parts, has_reader: true, ..order.into() };
         self.begin_backup(ordered, backup.range, kept);
     }

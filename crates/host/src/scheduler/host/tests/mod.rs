@@ -21,7 +21,7 @@ use freewheel_sim::library;
 use freewheel_units::{Blocks, Bytes, Prng, SimDuration};
 
 use super::*;
-use crate::tasks::{Parts, ServedOrder, ServedTaskOutput};
+use crate::tasks::{ServedOrder, ServedTaskOutput, TaskParts};
 
 /// The size of a task's blocks.
 fn blocks(size: u32) -> Option<Bytes> {

@@ -113,7 +113,7 @@ fn a_task_of_extents_hands_on_each_of_their_blocks_once_and_no_other() {
             extents.iter().flat_map(block).collect()
         };
         let expected = blocks(&wanted);
-        let parts = Parts { wanted, ..Parts::default() };
+        let parts = TaskParts { wanted, ..TaskParts::default() };
         let id = world.create(ServedOrder { parts, ..read_by(world.whole(kind)) });
         assert_eq!(world.task(id).blocks.get(), expected.len() as u64);
         assert_eq!(world.task(id).left.get(), expected.len() as u64);
@@ -186,7 +186,7 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
     world.run_until(world.now + us(50_000));
     let before = world.media.clone();
     let skip = vec![Extent::new(0, half)];
-    let parts = Parts { skip, skip_since: since, ..Parts::default() };
+    let parts = TaskParts { skip, skip_since: since, ..TaskParts::default() };
     let id = world.create(ServedOrder { parts, ..read_by(world.whole(TaskKind::Backup)) });
     world.load_until_over(id, 2, 0.5);
     let (mut image, there) = image(&world.outputs(), before.len());
@@ -364,7 +364,7 @@ fn what_comes_first_of_a_sample_is_where_clients_are_and_its_account_says_so() {
         (0..units).step_by(4).map(|unit| Extent::new(range.start.get() + unit * 8, 8)).collect();
     let drawn = wanted.len() as u64;
     let sample = Some(Sample::new((range, &wanted), (1, 8), (units, drawn)));
-    let parts = Parts { wanted, ..Parts::default() };
+    let parts = TaskParts { wanted, ..TaskParts::default() };
     let order = world.whole(TaskKind::Scrub).into();
     let id = world.create(ServedOrder { parts, sample, ..order });
     let mut prng = Prng::new(5, "reads of the first tenth");
