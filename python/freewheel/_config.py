@@ -259,7 +259,7 @@ class FreeblockConfig(TypedDict, total=False):
     """Free work on the tracks of foreground requests, inside the drive. A scheduler outside has its own, `host.scheduler.same_track`."""
     steps_max: "int | None"
     """Most wanted pieces on one cylinder among which a path over its tracks is sought, under the rule paths; where there are more, the best of its tracks is taken."""
-    tasks: "list[TaskConfig]"
+    tasks: "list[TaskOrder]"
     """The tasks, which compete for the same gaps; when absent one scan."""
 
 
@@ -596,7 +596,7 @@ class Step2(TypedDict, total=False):
 Step: TypeAlias = "Step1 | Step2"
 """A step of a timeout, up or down."""
 
-class TaskConfig(TypedDict, total=False):
+class TaskOrder(TypedDict, total=False):
     """A background task of an experiment: an entry of `freeblock.tasks`."""
 
     block_size: "Bytes"

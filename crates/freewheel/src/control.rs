@@ -10,6 +10,7 @@
 //! ```
 
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
+pub use freewheel_freeblock::{PromoteTail, TaskOrder};
 pub use freewheel_live::backup::{
     Backup, Chain, ChangesByCause, Damage, Link, Manifest, REGION_BLOCKS, Restore, Restored,
 };

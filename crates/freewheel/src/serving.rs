@@ -30,7 +30,7 @@ use freewheel_model::drive::spec::DriveSpec;
 
 use crate::Error;
 
-pub use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
+pub use freewheel_freeblock::checked_block_size;
 pub use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 pub use freewheel_live::control::{ControlServer, ServerReport};
 pub use freewheel_live::nbd::{Access, Address, Served, Server, ServerTls, Service, Stop};

@@ -140,10 +140,11 @@ fn check_task(world: &World, body: &[u8], answer: &[u8]) {
     let written = serde_json::to_vec(&request).expect("a request can be written");
     let read: TaskRequest = serde_json::from_slice(&written).expect("and read");
     assert_eq!(read, request, "written again");
-    assert_eq!((task.kind, task.first_block), (request.kind, request.first_block));
-    assert_eq!((task.repeat, task.stream), (request.repeat, request.stream));
-    assert_eq!(task.priority, request.priority);
-    assert!(request.block_size_bytes.is_none_or(|bytes| bytes == task.block_size_bytes));
+    let order = &request.order;
+    assert_eq!((task.kind, task.first_block * 512), (order.kind, order.start.get()));
+    assert_eq!((task.repeat, task.stream), (order.repeat, request.stream));
+    assert_eq!(task.priority, order.priority);
+    assert!(order.block_size.is_none_or(|block| block.get() == task.block_size_bytes));
     let drawn = task
         .sample
         .as_ref()

@@ -29,6 +29,7 @@ mod price;
 mod promote_tail;
 mod runs;
 pub mod scheduler;
+mod task_account;
 pub mod tasks;
 mod write_back;
 
@@ -40,6 +41,7 @@ pub use off_slots::{CostSums, FreeCost};
 pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
-pub use promote_tail::{PromoteTail, PromotionAnchor, RoundState, TailPromotion};
+pub use promote_tail::{PromotionAnchor, TailPromotion};
 pub use scheduler::{Command, DecisionStart, Finished, HostScheduler, Part, PredictiveScheduler};
+pub use task_account::{Deliveries, DeliveryPath, PromotedWork, TaskAccount};
 pub use write_back::{WriteBack, WriteBackResult};

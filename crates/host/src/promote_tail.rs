@@ -5,64 +5,8 @@
 //! the tail *promotes* them: it turns them into a few foreground requests at a time, within the budget.
 
 use freewheel_freeblock::tasks::{Promoted, TaskId, Tasks};
-use freewheel_freeblock::{Foreground, PromotionId};
-use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// Promotion of the last blocks of a round to foreground requests, so that it ends sooner.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PromoteTail {
-    /// Largest share of a round's time that heads spend on promoted requests. Mean response grows by
-    /// about this share where requests always wait, and by more in an open workload near saturation.
-    pub cost: f64,
-    /// Most promoted requests at a time.
-    #[serde(default = "one")]
-    pub outstanding: u32,
-    /// Most bytes in one promoted request; consecutive blocks are merged.
-    #[serde(default = "merged_max")]
-    pub merged_max: Bytes,
-}
-
-const fn one() -> u32 {
-    1
-}
-
-/// Assumed: the largest block in osdi00's experiments.
-const fn merged_max() -> Bytes {
-    Bytes::new(64 << 10)
-}
-
-impl PromoteTail {
-    /// A tail with this cost and defaults otherwise.
-    pub fn at(cost: f64) -> Self {
-        Self { cost, outstanding: one(), merged_max: merged_max() }
-    }
-
-    /// A tail with this cost whose requests have room for a block of `block_size`.
-    pub fn for_blocks(cost: f64, block_size: Bytes) -> Self {
-        Self { merged_max: merged_max().max(block_size), ..Self::at(cost) }
-    }
-
-    /// Checks the table for blocks of this size. Names the wrong key.
-    pub fn check(&self, block_size: Bytes) -> Result<(), String> {
-        let Self { cost, outstanding, merged_max } = *self;
-        if !(cost > 0.0 && cost <= 1.0) {
-            return Err(format!("`cost` is {cost}: more than 0 and at most 1 is allowed"));
-        }
-        if outstanding == 0 {
-            return Err("`outstanding` is 0: at least 1 is needed".into());
-        }
-        let most = Bytes::new(u64::from(u32::MAX) * 512);
-        if merged_max < block_size || merged_max > most {
-            return Err(format!(
-                "`merged_max` is {merged_max}: from a block of {block_size} to {most} is allowed"
-            ));
-        }
-        Ok(())
-    }
-}
+use freewheel_freeblock::{Foreground, PromoteTail, PromotionId};
+use freewheel_units::{Lbn, SimDuration, SimTime};
 
 /// Progress of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use freewheel_freeblock::{
     Planner, Promoter, Rule,
 };
 use freewheel_sim::background::{
-    CompareResult, FreeblockConfig, PrefetchResult, TaskConfig, UseResult,
+    CompareResult, FreeblockConfig, PrefetchResult, TaskOrder, UseResult,
 };
 use freewheel_sim::config::{ConfigError, SimConfig, Workload};
 use freewheel_sim::experiment::Experiment;
@@ -38,11 +38,11 @@ fn experiment(context: &Context<'_>, read_share: f64, local_share: f64) -> SimCo
 }
 
 /// What came of a background task behind them.
-fn used(config: SimConfig, task: TaskConfig) -> Result<(UseResult, RunResult), ConfigError> {
+fn used(config: SimConfig, task: TaskOrder) -> Result<(UseResult, RunResult), ConfigError> {
     let freeblock = FreeblockConfig {
         rule: Rule::Paths,
-        tasks: vec![TaskConfig {
-            block_size: Bytes::new(u64::from(BLOCK) * 512),
+        tasks: vec![TaskOrder {
+            block_size: Some(Bytes::new(u64::from(BLOCK) * 512)),
             memory: Some(MEMORY),
             ..task
         }],
@@ -70,7 +70,7 @@ const READ_SHARE: f64 = 2.0 / 3.0;
 
 /// The rest of the track is read behind every read.
 fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let prefetch = TaskConfig { kind: TaskKind::Prefetch, ..TaskConfig::default() };
+    let prefetch = TaskOrder { kind: TaskKind::Prefetch, ..TaskOrder::default() };
     let config = experiment(context, READ_SHARE, LOCAL_SHARE);
     let (UseResult::Prefetch(PrefetchResult { counts, .. }), _) = used(config, prefetch)? else {
         unreachable!("a task of prefetching");
@@ -207,11 +207,11 @@ fn compare(context: &Context<'_>) -> Result<Row, ConfigError> {
     let drive = library::build(&library::spec(&config.drive)?, &config.drive)?;
     let all = drive.blocks().get() / 2 / u64::from(BLOCK);
     let half = Bytes::new(all * u64::from(BLOCK) * 512);
-    let compare = TaskConfig {
+    let compare = TaskOrder {
         kind: TaskKind::Compare,
         length: Some(half),
         other_start: Some(half),
-        ..TaskConfig::default()
+        ..TaskOrder::default()
     };
     let (UseResult::Compare(CompareResult { counts, .. }), result) = used(config, compare)? else {
         unreachable!("a task of comparing");

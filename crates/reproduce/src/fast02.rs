@@ -9,7 +9,7 @@ use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::{BusSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::background::{FreeblockConfig, TaskConfig};
+use freewheel_sim::background::{FreeblockConfig, TaskOrder};
 use freewheel_sim::black_box::{Behaviour, JitterShape};
 use freewheel_sim::config::{ConfigError, SimConfig, ThinkTimeDistribution, Workload};
 use freewheel_sim::experiment::Experiment;
@@ -112,11 +112,11 @@ impl Setting {
             electronics: self.electronics,
             freeblock: self.free.map(|rule| FreeblockConfig {
                 rule,
-                tasks: vec![TaskConfig {
+                tasks: vec![TaskOrder {
                     kind: TaskKind::Scan,
-                    block_size: Bytes::from_kib(4),
+                    block_size: Some(Bytes::from_kib(4)),
                     rounds: self.rounds,
-                    ..TaskConfig::default()
+                    ..TaskOrder::default()
                 }],
                 ..FreeblockConfig::default()
             }),

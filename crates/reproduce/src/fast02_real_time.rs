@@ -42,8 +42,10 @@ impl RealTimeRun {
             .iter()
             .flat_map(|arm| &arm.tasks)
             .map(|task| {
-                let blocks: u64 =
-                    task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
+                let blocks: u64 = task
+                    .all_rounds()
+                    .map(|round| round.deliveries.in_gaps + round.deliveries.in_passing)
+                    .sum();
                 blocks * task.block_bytes
             })
             .sum();

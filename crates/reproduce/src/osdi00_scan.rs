@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_freeblock::Rule;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskConfig, TaskResult};
+use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskOrder, TaskResult};
 use freewheel_sim::config::{ConfigError, SimConfig, ThinkTimeDistribution, Workload};
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{PatternSpec, SizeDistribution};
@@ -75,12 +75,12 @@ impl Setting {
             rule: self.rule,
             region_weights: self.region_weights,
             steps_max: (!self.chains).then_some(0),
-            tasks: vec![TaskConfig {
-                block_size: Bytes::from_kib(4),
+            tasks: vec![TaskOrder {
+                block_size: Some(Bytes::from_kib(4)),
                 sample_share: self.sample_share,
                 rounds: Some(self.rounds),
                 promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
-                ..TaskConfig::default()
+                ..TaskOrder::default()
             }],
             ..FreeblockConfig::default()
         };
@@ -613,7 +613,7 @@ fn untouched_row(
 fn ceiling_a_day(result: &RunResult) -> f64 {
     let background = background(result);
     let rounds = background.rounds.len() as f64;
-    let in_gaps: u64 = background.rounds.iter().map(|round| round.in_gaps).sum();
+    let in_gaps: u64 = background.rounds.iter().map(|round| round.deliveries.in_gaps).sum();
     let bytes = in_gaps as f64 * background.block_bytes as f64 / rounds;
     potential_mb_per_second(result) * 1e6 * 86_400.0 / bytes
 }

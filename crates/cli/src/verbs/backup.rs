@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freewheel::control::{
     Backup, BlockRange, ControlClient, Link, Manifest, REGION_BLOCKS, Record, Task, TaskKind,
-    TaskState,
+    TaskRequest, TaskState,
 };
-use freewheel::measures::BLOCK_BYTES;
+use freewheel::measures::{BLOCK_BYTES, Bytes};
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
@@ -77,11 +77,9 @@ struct Document<'a> {
 
 impl BackupArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let mut asked = self.pace.request(TaskKind::Backup);
-        if !asked
-            .block_size_bytes
-            .is_none_or(|bytes| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1)))
-        {
+        let mut asked = TaskRequest::from(self.pace.order(TaskKind::Backup));
+        let fits = |block: Bytes| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(block.get().max(1));
+        if !asked.order.block_size.is_none_or(fits) {
             return Err(Failure::wrong_use(
                 "--block-size: a backup continues by whole MiB, so a power of two up to 1MiB is allowed",
             ));

@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use freewheel::control::{
-    BlockRange, BlockStream, ControlClient, Decisions, Priority, Record, ServerStatus, Task,
-    TaskKind, TaskRequest, TaskState,
+    BlockRange, BlockStream, ControlClient, Decisions, Priority, PromoteTail, Record, ServerStatus,
+    Task, TaskKind, TaskOrder, TaskRequest, TaskState,
 };
 use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, grouped};
 use freewheel::{Error, ErrorKind};
@@ -109,18 +109,9 @@ pub struct RangeArgs {
 }
 
 impl RangeArgs {
-    /// Lets a task be for that part alone.
-    pub fn limit(&self, request: &mut TaskRequest) -> Result<(), Failure> {
-        request.first_block = in_blocks("--start", self.start)?;
-        request.blocks = self.length.map(|length| in_blocks("--length", length)).transpose()?;
-        Ok(())
-    }
-}
-
-fn in_blocks(option: &str, size: Bytes) -> Result<u64, Failure> {
-    match size.get() % BLOCK_BYTES {
-        0 => Ok(size.get() / BLOCK_BYTES),
-        _ => Err(Failure::wrong_use(format!("{option} {size}: a multiple of 512B is allowed"))),
+    /// The same order for that part alone.
+    pub fn limit(&self, order: TaskOrder) -> TaskOrder {
+        TaskOrder { start: self.start, length: self.length, ..order }
     }
 }
 
@@ -132,7 +123,14 @@ pub struct DetachArgs {
     pub detach: bool,
     /// Begin anew when it is done, until it is aborted
     #[arg(long, requires = "detach")]
-    pub repeat: bool,
+    repeat: bool,
+}
+
+impl DetachArgs {
+    /// A request for this task, repeated if they say so.
+    pub fn request(&self, order: TaskOrder) -> TaskRequest {
+        TaskOrder { repeat: self.repeat, ..order }.into()
+    }
 }
 
 /// A priority by its word.
@@ -160,15 +158,17 @@ impl ValueEnum for PriorityValue {
 }
 
 impl PaceArgs {
-    /// A task with them, over the whole drive.
-    pub fn request(&self, kind: TaskKind) -> TaskRequest {
-        TaskRequest {
-            block_size_bytes: self.block_size.map(Bytes::get),
+    /// An order with them, for the whole drive.
+    pub fn order(&self, kind: TaskKind) -> TaskOrder {
+        let block = self.block_size.unwrap_or_default();
+        TaskOrder {
+            kind,
+            block_size: self.block_size,
             priority: self.priority.0,
-            deadline_ns: self.deadline.map(SimDuration::ns),
-            idle_after_ns: self.idle_after.map(SimDuration::ns),
-            promote_tail_cost: self.promote_tail,
-            ..TaskRequest::new(kind)
+            deadline: self.deadline,
+            idle_after: self.idle_after,
+            promote_tail: self.promote_tail.map(|cost| PromoteTail::for_blocks(cost, block)),
+            ..TaskOrder::default()
         }
     }
 
@@ -236,7 +236,7 @@ impl<'a> Watch<'a> {
     pub fn until_over(&self) -> Result<Task, Failure> {
         loop {
             let task = self.look()?;
-            if !matches!(task.state, TaskState::Waiting | TaskState::Running) {
+            if task.state.is_over() {
                 return Ok(task);
             }
             thread::sleep(ASK_EVERY);
@@ -260,18 +260,6 @@ impl<'a> Watch<'a> {
                 None => self.unasked = ASK_AFTER,
             }
         }
-    }
-}
-
-/// Word for the state of a task.
-pub fn state(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Waiting => "waiting",
-        TaskState::Running => "running",
-        TaskState::Done => "done",
-        TaskState::Aborted => "aborted",
-        TaskState::Failed => "failed",
-        TaskState::Lost => "lost",
     }
 }
 
@@ -325,7 +313,7 @@ pub fn summary(task: &Task) -> String {
     let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
     let took = number::seconds(task.elapsed_ns);
     let read = format!("{} in {took}, {}", blocks(task.blocks_read), number::rate(rate));
-    table.row([task.kind.word(), state(task.state)]);
+    table.row([task.kind.word(), task.state.word()]);
     let is_refresh = task.refresh.is_some();
     table.row([if is_refresh { "rewritten and read back" } else { "read" }, &read]);
     refresh_rows(task, &mut table);

@@ -40,10 +40,9 @@ pub struct RefreshArgs {
 impl RefreshArgs {
     pub fn run(self) -> Result<(), Failure> {
         let client = self.control.client()?;
-        let mut request = self.pace.request(TaskKind::Refresh);
-        self.range.limit(&mut request)?;
+        let order = self.range.limit(self.pace.order(TaskKind::Refresh));
+        let mut request = self.wait.request(order);
         self.selection.limit(&client, &mut request)?;
-        request.repeat = self.wait.repeat;
         let task = self.pace.begin(&client, &request)?;
         if self.wait.detach {
             return tasks::print(&task, self.json, "has begun");

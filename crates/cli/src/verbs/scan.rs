@@ -66,10 +66,9 @@ struct Document<'a> {
 impl ScanArgs {
     pub fn run(self) -> Result<(), Failure> {
         let client = self.control.client()?;
-        let mut request = self.pace.request(TaskKind::Scan);
-        self.range.limit(&mut request)?;
+        let order = self.range.limit(self.pace.order(TaskKind::Scan));
+        let mut request = self.wait.request(order);
         self.selection.limit(&client, &mut request)?;
-        request.repeat = self.wait.repeat;
         request.sample = self.sample.request();
         let is_counted = request.sample.is_some() && !self.wait.detach;
         request.stream = self.exec.is_some() || is_counted;

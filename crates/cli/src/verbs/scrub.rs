@@ -91,10 +91,9 @@ impl ScrubArgs {
         if let Some(path) = &self.manifest {
             file::ensure_new(path)?;
         }
-        let mut request = self.pace.request(TaskKind::Scrub);
-        self.range.limit(&mut request)?;
+        let order = self.range.limit(self.pace.order(TaskKind::Scrub));
+        let mut request = self.wait.request(order);
         let selection = self.selection.limit(&client, &mut request)?;
-        request.repeat = self.wait.repeat;
         request.stream = self.manifest.is_some() || old.is_some();
         let task = self.pace.begin(&client, &request)?;
         if self.wait.detach {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freewheel::control::{
     Allocated, BlockRange, ByteRange, ControlClient, Extents, FileExtents, Manifest, Parts, Record,
-    ServerStatus, Task, TaskKind, TaskRequest, TaskState,
+    ServerStatus, Task, TaskKind, TaskOrder, TaskRequest, TaskState,
 };
 use freewheel::files::read_text_up_to;
 use freewheel::measures::{BLOCK_BYTES, Bytes, grouped};
@@ -93,32 +93,32 @@ impl SelectionArgs {
         };
         let (extents, source) = match &self.extents {
             Some(path) => (of_list(path, room)?, None),
-            None if self.allocated => self.allocated(client, &status, request.kind, room)?,
+            None if self.allocated => self.allocated(client, &status, request.order.kind, room)?,
             None => (self.of_files(room)?, None),
         };
         let extents = extents.moved(self.offset.get());
         // What the server would do; but a manifest has to know it, too.
-        let block_bytes = request.block_size_bytes.unwrap_or(status.block_size_bytes);
-        let whole = extents.widened(block_bytes.max(1), drive);
+        let block = request.order.block_size.unwrap_or(Bytes::new(status.block_size_bytes));
+        let whole = extents.widened(block.get().max(1), drive);
         let (count, bytes) = (whole.ranges().len(), whole.bytes());
         if count > Extents::MAX {
             return Err(Failure::failed(format!(
                 "{} extents in blocks of {}: at most {} are allowed",
                 grouped(count as u64),
-                Bytes::new(block_bytes),
+                block,
                 grouped(Extents::MAX as u64)
             ))
             .with_help(
                 "with a larger --block-size those that are close together are read as one",
             ));
         }
-        output::note(&says(&extents, bytes, count, Bytes::new(block_bytes)));
+        output::note(&says(&extents, bytes, count, block));
         let parts = whole.ranges().iter().map(|range| BlockRange {
             first_block: range.offset_bytes / BLOCK_BYTES,
             blocks: range.length_bytes / BLOCK_BYTES,
         });
         let selection = Selection { parts: parts.collect(), source };
-        request.block_size_bytes = Some(block_bytes);
+        request.order.block_size = Some(block);
         request.extents = Some(whole.ranges().to_vec());
         Ok(selection)
     }
@@ -259,11 +259,12 @@ fn read(
     if whole.ranges().is_empty() {
         return Ok(parts);
     }
+    let block_size = Some(Bytes::new(METADATA_BLOCK_BYTES));
+    let scan = TaskOrder { kind: TaskKind::Scan, block_size, ..TaskOrder::default() };
     let task = client.create(&TaskRequest {
-        block_size_bytes: Some(METADATA_BLOCK_BYTES),
         extents: Some(whole.ranges().to_vec()),
         stream: true,
-        ..TaskRequest::new(TaskKind::Scan)
+        ..scan.into()
     })?;
     let Task { id, .. } = client.promote(task.id)?;
     let mut watch = Watch::new(client, id);

@@ -10,9 +10,9 @@ use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, EmulationOptions, WriteCache};
 use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, grouped};
 use freewheel::serving::{
-    self, Address, BLOCK_SIZE_MAX, Backend, BackendChannel, CONSERVATISM_MAX, Claim, Conservatism,
-    ControlServer, EmulatedBackend, FileBackend, HostConfig, Io, NbdBackend, PredictionSpec,
-    SameTrack, Server, ServerReport, Service, Serving, Setup,
+    self, Address, Backend, BackendChannel, CONSERVATISM_MAX, Claim, Conservatism, ControlServer,
+    EmulatedBackend, FileBackend, HostConfig, Io, NbdBackend, PredictionSpec, SameTrack, Server,
+    ServerReport, Service, Serving, Setup, checked_block_size,
 };
 use freewheel::{Drive, DriveSpec, PolicySpec};
 use serde::Serialize;
@@ -161,8 +161,9 @@ impl ServeArgs {
         let drive = Arc::new(drive);
         let operator = self.listen.operator()?;
         let config = self.host()?;
-        let size_given =
-            self.block_size.map(|size| block_size("--block-size", size)).transpose()?;
+        if let Some(Err(why)) = self.block_size.map(checked_block_size) {
+            return Err(Failure::wrong_use(format!("--block-size {why}")));
+        }
         let way = BackendChannel::new();
         let (device, how) = self.device(&way, &operator)?;
         let scheduler = config.scheduler(&spec, &drive, self.policy)?;
@@ -176,7 +177,8 @@ impl ServeArgs {
             ..Setup::new(Arc::clone(&drive), spec.name.clone(), scheduler)
         };
         let sector_blocks = device.abilities().sector_blocks();
-        let setup = if self.scrub { setup.scrubbing(size_given, sector_blocks) } else { setup };
+        let setup =
+            if self.scrub { setup.scrubbing(self.block_size, sector_blocks) } else { setup };
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         // Now with all that it needs without clients.
@@ -395,19 +397,6 @@ fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<Emulate
     Ok(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?)
 }
 
-/// A size that a task's blocks may have, in blocks of 512 B.
-fn block_size(option: &str, size: Bytes) -> Result<u32, Failure> {
-    let blocks = size.get() / BLOCK_BYTES;
-    let is_whole = size.get().is_multiple_of(BLOCK_BYTES);
-    match u32::try_from(blocks) {
-        Ok(blocks @ 1..=BLOCK_SIZE_MAX) if is_whole => Ok(blocks),
-        _ => Err(Failure::wrong_use(format!(
-            "{option} {size}: a multiple of 512B from 512B to {} is allowed",
-            Bytes::new(u64::from(BLOCK_SIZE_MAX) * BLOCK_BYTES).human()
-        ))),
-    }
-}
-
 fn text(report: &ServerReport) -> String {
     let responses = &report.responses;
     let seen = &report.host;
@@ -477,9 +466,7 @@ fn end_state(state: TaskState) -> &'static str {
     match state {
         TaskState::Waiting => "not begun",
         TaskState::Running => "cut short",
-        TaskState::Done | TaskState::Aborted | TaskState::Failed | TaskState::Lost => {
-            control::state(state)
-        }
+        TaskState::Done | TaskState::Aborted | TaskState::Failed | TaskState::Lost => state.word(),
     }
 }
 

@@ -5,7 +5,7 @@ use freewheel::control::{ServerStatus, Task, TaskKind, TaskState, openapi};
 use freewheel::measures::{Bytes, grouped};
 use serde::Serialize;
 
-use super::control::{ControlArgs, blocks, decisions, is_starved, starved, state};
+use super::control::{ControlArgs, blocks, decisions, is_starved, starved};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{number, output};
@@ -171,7 +171,7 @@ fn text(status: &ServerStatus) -> String {
     tasks.row(["task", "kind", "state", "done", "read", "copied", "ends in", "unreadable"]);
     for task in &status.tasks {
         let is_promoted = task.promoted && task.state == TaskState::Running;
-        let word = if is_promoted { "promoted" } else { state(task.state) };
+        let word = if is_promoted { "promoted" } else { task.state.word() };
         let ends = task.remaining_ns.filter(|_| !is_starved(task, status));
         tasks.row([
             task.id.to_string(),

@@ -365,9 +365,9 @@ fn what_is_not_understood_over_http_is_refused_in_json_with_the_field_and_its_va
         (
             "POST /v1/tasks",
             json,
-            r#"{"kind":"scan","blocks":"all"}"#,
+            r#"{"kind":"scan","skip_since_ns":"all"}"#,
             422,
-            "blocks: \"all\": a whole number",
+            "skip_since_ns: \"all\": a whole number",
         ),
         ("POST /v1/tasks", json, r#"{"kind":"scan","block":1}"#, 422, "there is no field `block`"),
         ("POST /v1/tasks", json, "{}", 422, "the field `kind` is missing"),
@@ -575,7 +575,7 @@ fn a_refresh_rewrites_blocks_with_their_own_data_and_reads_them_back() {
     assert!(client.read(128 * 512, 64 * 1024) == data);
     let refused = world.verb("refresh --promote-tail 0.02");
     assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("leave `promote_tail_cost` out"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("leave `promote_tail` out"), "{}", refused.stderr);
     let metrics = world.get("/metrics", "freewheel_task_remaining_seconds{");
     let line = "freewheel_task_differing_bytes{task=\"2\",kind=\"refresh\"} 0\n";
     assert!(metrics.contains(line), "{metrics}");

@@ -11,13 +11,14 @@
 //! Goals: no clock, thread or channel; each block of a round is passed on exactly once, or named
 //! unreadable. Non-goals: the use of the data.
 
+mod parts;
 mod pieces;
 mod proportion;
 mod reads;
 mod refresh;
 mod rewrites;
 mod sample;
-mod spec;
+mod state;
 mod task;
 
 use std::collections::BTreeMap;
@@ -25,25 +26,28 @@ use std::collections::BTreeMap;
 use freewheel_freeblock::tasks::{
     BlockSelection, Event, Extent, TaskError, TaskId, TaskKind, Tasks,
 };
-use freewheel_freeblock::{Effort, PromotionId, uses};
+use freewheel_freeblock::{Effort, PromotionId, TaskOrder, uses};
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
+use self::parts::planner_spec;
 use self::pieces::Pieces;
 use self::reads::ActiveRead;
 use self::refresh::{Pass, Refresh};
 use self::rewrites::RecentWrite;
 use self::task::ServedTask;
 use crate::runs::Runs;
+use crate::task_account::DeliveryPath;
 
+pub use parts::{SERVED_KINDS, ServedOrder, TaskParts};
 pub use pieces::CommandData;
 pub use proportion::{DeliveryBias, Interval, Proportion, Stratum, delivery_bias, proportion};
 pub use reads::OwnRead;
 pub use refresh::RefreshReport;
 pub use sample::{Sample, SamplePlace, begin_of};
-pub use spec::{SERVED_KINDS, ServedTaskSpec};
-pub use task::{ServedTaskReport, ServedTaskState};
+pub use state::TaskState;
+pub use task::ServedTaskReport;
 
 /// Ended tasks that are remembered.
 const ENDED_MAX: usize = 100;
@@ -109,6 +113,9 @@ pub enum ServedTaskError {
         /// Rejected kind.
         kind: TaskKind,
     },
+    /// A fault of the order.
+    #[error("{0}")]
+    Order(String),
     /// A refresh of which something is asked for that it does not do.
     #[error("a refresh {0}")]
     Refresh(&'static str),
@@ -177,10 +184,11 @@ pub fn shortest_track(drive: &Drive) -> u32 {
 /// Registers and aborts a first task. The planner then builds its index of the drive, which takes a
 /// second for a large drive: now, before a client waits.
 fn prepare(planner: &mut Tasks, usual_block: u32) {
-    let usual =
-        ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
+    let block = Extent::new(0, usual_block.into());
+    let usual = TaskOrder::served(TaskKind::Scan, block, usual_block);
     // A drive smaller than that needs no time.
-    if let Ok(planner_task) = planner.register(SimTime::ZERO, usual.planner_spec(vec![usual.range]))
+    if let Ok(planner_task) =
+        planner.register(SimTime::ZERO, planner_spec(&usual, false, vec![block]))
     {
         planner.refresh();
         let _ = planner.abort(SimTime::ZERO, planner_task, BlockSelection::All);
@@ -282,23 +290,26 @@ impl ServedTasks {
     }
 
     /// Begins a task; one with a reader begins when the reader comes. Returns its number.
-    pub fn create(&mut self, now: SimTime, spec: ServedTaskSpec) -> Result<u64, ServedTaskError> {
+    pub fn create(&mut self, now: SimTime, ordered: ServedOrder) -> Result<u64, ServedTaskError> {
         if let Some(why) = self.lost.clone() {
             return Err(ServedTaskError::Lost { why });
         }
-        if !SERVED_KINDS.contains(&spec.kind) {
-            return Err(ServedTaskError::Kind { kind: spec.kind });
+        let order = &ordered.order;
+        if !SERVED_KINDS.contains(&order.kind) {
+            return Err(ServedTaskError::Kind { kind: order.kind });
         }
-        spec.check(self.planner.drive().blocks())?;
-        self.check_sectors(&spec)?;
-        self.check_refresh(&spec)?;
+        let checked = order.check_served(self.planner.drive().blocks());
+        checked.map_err(ServedTaskError::Order)?;
+        ordered.parts.check(order)?;
+        self.check_sectors(order)?;
+        self.check_refresh(&ordered)?;
         self.expire(now);
         if self.tasks.values().filter(|task| !task.state.is_over()).count() >= OPEN_MAX {
             return Err(ServedTaskError::TooMany);
         }
         let id = self.tasks.last_key_value().map_or(1, |(last, _)| last + 1);
-        let begins = !spec.has_reader;
-        self.tasks.insert(id, ServedTask::new(spec, now));
+        let begins = !ordered.has_reader;
+        self.tasks.insert(id, ServedTask::new(ordered, now));
         if begins && let Err(error) = self.begin_round(id, now) {
             self.end_refresh(id, now);
             self.tasks.remove(&id);
@@ -309,14 +320,15 @@ impl ServedTasks {
         Ok(id)
     }
 
-    fn check_sectors(&self, spec: &ServedTaskSpec) -> Result<(), ServedTaskError> {
+    fn check_sectors(&self, order: &TaskOrder) -> Result<(), ServedTaskError> {
+        let range = order.range();
         let bounds = [
-            ("the task reads at once", spec.block_size.into()),
-            ("the task begins at", spec.range.start.get()),
-            ("the task has", spec.range.blocks.get()),
+            ("the task reads at once", order.size().into()),
+            ("the task begins at", range.start.get()),
+            ("the task has", range.blocks.get()),
         ];
         // A write of a part of a sector of the media would read the rest of it first.
-        let is_refresh = spec.kind == TaskKind::Refresh;
+        let is_refresh = order.kind == TaskKind::Refresh;
         let sector_blocks = if is_refresh { self.media_sector } else { self.sector_blocks };
         let sector = u64::from(sector_blocks);
         let part = bounds.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector));
@@ -326,8 +338,8 @@ impl ServedTasks {
         })
     }
 
-    fn check_refresh(&self, spec: &ServedTaskSpec) -> Result<(), ServedTaskError> {
-        if spec.kind != TaskKind::Refresh {
+    fn check_refresh(&self, ordered: &ServedOrder) -> Result<(), ServedTaskError> {
+        if ordered.order.kind != TaskKind::Refresh {
             return Ok(());
         }
         if let Some(why) = self.no_writes.clone() {
@@ -337,10 +349,10 @@ impl ServedTasks {
         let wrong = if self.tasks.values().any(is_open) {
             "is there already, and a second one would write the same blocks: end the first by `freewheel \
              abort`, or wait for its end"
-        } else if spec.has_reader || !spec.skip.is_empty() {
+        } else if ordered.has_reader || !ordered.parts.skip.is_empty() {
             "has no reader of its data: leave `stream` and `skip` out"
-        } else if spec.promote_tail.is_some() {
-            "writes in gaps to its end: leave `promote_tail_cost` out, or promote all of it"
+        } else if ordered.order.promote_tail.is_some() {
+            "writes in gaps to its end: leave `promote_tail` out, or promote all of it"
         } else {
             return Ok(());
         };
@@ -350,7 +362,7 @@ impl ServedTasks {
     /// Ends tasks whose reader has not come in time.
     pub fn expire(&mut self, now: SimTime) {
         while let Some((id, _)) = self.first_waiting().filter(|(_, at)| *at <= now) {
-            self.end(id, ServedTaskState::Aborted, now);
+            self.end(id, TaskState::Aborted, now);
         }
     }
 
@@ -360,7 +372,7 @@ impl ServedTasks {
     }
 
     fn first_waiting(&self) -> Option<(u64, SimTime)> {
-        let waiting = self.tasks.iter().filter(|(_, task)| task.state == ServedTaskState::Waiting);
+        let waiting = self.tasks.iter().filter(|(_, task)| task.state == TaskState::Waiting);
         waiting.map(|(&id, task)| (id, task.created + READER_WAIT_MAX)).min_by_key(|&(_, at)| at)
     }
 
@@ -379,17 +391,17 @@ impl ServedTasks {
     fn begin_round(&mut self, id: u64, now: SimTime) -> Result<(), TaskError> {
         self.begin_refresh(id, now)?;
         let Some(task) = self.tasks.get_mut(&id) else { return Ok(()) };
-        let (rows, rest) = task.spec.cut();
+        let (rows, rest) = task.parts.cut(&task.order);
         task.ahead = Runs::from_ascending(rows);
         let first = task.next_portion();
-        let planner_task = self.planner.register(now, task.spec.planner_spec(first))?;
+        let planner_task = self.planner.register(now, task.planner_spec(first))?;
         self.by_planner_task.insert(planner_task, id);
         task.planner_task = Some(planner_task);
         task.begun_behind = self.last_command;
-        task.state = ServedTaskState::Running;
+        task.state = TaskState::Running;
         task.began.get_or_insert(now);
         task.begin_account(now);
-        task.estimate.wears(self.planner.wear(planner_task)?);
+        task.account.estimate().wears(self.planner.wear(planner_task)?);
         rest.into_iter().for_each(|rest| task.read_later(rest));
         Ok(())
     }
@@ -412,7 +424,7 @@ impl ServedTasks {
                 portion.into_iter().for_each(|extent| task.read_later(extent));
             }
             if let Ok(wear) = self.planner.wear(planner_task) {
-                task.estimate.wears(wear);
+                task.account.estimate().wears(wear);
             }
             break;
         }
@@ -431,18 +443,18 @@ impl ServedTasks {
     ) -> Result<(), ServedTaskError> {
         let task = self.tasks.get_mut(&id).ok_or(ServedTaskError::Unknown { id })?;
         match task.state {
-            ServedTaskState::Waiting => {}
-            ServedTaskState::Running if task.spec.has_reader => {
+            TaskState::Waiting => {}
+            TaskState::Running if task.has_reader => {
                 return Err(ServedTaskError::NoData { id, why: "somebody else reads them" });
             }
-            ServedTaskState::Running => {
+            TaskState::Running => {
                 return Err(ServedTaskError::NoData { id, why: "it was begun without a reader" });
             }
             _ => return Err(ServedTaskError::Over { id }),
         }
         task.room = room;
-        task.spec.read_again_where_written(written);
-        task.blocks = task.spec.blocks();
+        task.parts.read_again_where_written(&task.order, written);
+        task.blocks = task.parts.blocks(&task.order);
         Ok(self.begin_round(id, now)?)
     }
 
@@ -457,7 +469,7 @@ impl ServedTasks {
     /// Ends a task. What is under way for it comes back and goes nowhere.
     pub fn abort(&mut self, now: SimTime, id: u64) -> Result<(), ServedTaskError> {
         self.running_or_waiting(id)?;
-        self.end(id, ServedTaskState::Aborted, now);
+        self.end(id, TaskState::Aborted, now);
         Ok(())
     }
 
@@ -466,7 +478,7 @@ impl ServedTasks {
         self.running_or_waiting(id)?.is_promoted = true;
         let left = self.left(id);
         if let Some(task) = self.tasks.get_mut(&id) {
-            task.estimate.steady(left, now);
+            task.account.steady(left, now);
         }
         Ok(())
     }
@@ -477,7 +489,7 @@ impl ServedTasks {
         let open = self.tasks.iter().filter(|(_, task)| !task.state.is_over());
         let open: Vec<u64> = open.map(|(&id, _)| id).collect();
         for id in open {
-            self.end(id, ServedTaskState::Lost, now);
+            self.end(id, TaskState::Lost, now);
         }
         self.check();
     }
@@ -490,7 +502,7 @@ impl ServedTasks {
         for (planner_task, id) in &self.by_planner_task {
             let task = self.tasks.get(id).expect("the planner works for a task that is there");
             assert_eq!(task.planner_task, Some(*planner_task), "both sides name each other");
-            assert_eq!(task.state, ServedTaskState::Running, "the planner works for running tasks");
+            assert_eq!(task.state, TaskState::Running, "the planner works for running tasks");
         }
         let running = self.tasks.values().filter(|task| task.planner_task.is_some()).count();
         assert_eq!(running, self.by_planner_task.len(), "each running task is the planner's");
@@ -511,7 +523,7 @@ impl ServedTasks {
         Ok(task)
     }
 
-    fn end(&mut self, id: u64, state: ServedTaskState, now: SimTime) {
+    fn end(&mut self, id: u64, state: TaskState, now: SimTime) {
         let left = self.left(id);
         self.end_round(id, now);
         self.end_refresh(id, now);
@@ -523,7 +535,7 @@ impl ServedTasks {
         task.separate_reads.clear();
         task.separate_blocks = 0;
         task.ahead = Runs::default();
-        task.spec = task.spec.without_parts();
+        task.parts = TaskParts { skip_since: task.parts.skip_since, ..TaskParts::default() };
         self.outputs.push(ServedTaskOutput::Over { task: id, at: now });
     }
 
@@ -540,11 +552,7 @@ impl ServedTasks {
     fn left(&self, id: u64) -> u64 {
         let task = &self.tasks[&id];
         let Some(planner_task) = task.planner_task else {
-            return if task.state == ServedTaskState::Waiting {
-                task.blocks
-            } else {
-                task.left_at_end
-            };
+            return if task.state == TaskState::Waiting { task.blocks } else { task.left_at_end };
         };
         // The planner's clock is only needed for its own estimate.
         let wanted = self
@@ -553,7 +561,7 @@ impl ServedTasks {
             .map_or(0, |progress| progress.wanted);
         let kept = task.refresh.as_ref().map_or(0, |refresh| refresh.blocks.blocks());
         let aside = task.ahead.blocks() + task.separate_blocks + task.own_blocks + kept;
-        wanted * u64::from(task.spec.block_size) + aside
+        wanted * u64::from(task.order.size()) + aside
     }
 
     /// Hears what the planner has delivered from this source.
@@ -577,7 +585,7 @@ impl ServedTasks {
                 }
                 let Some(&id) = self.by_planner_task.get(&planner_task) else { return };
                 if let Some(task) = self.tasks.get_mut(&id).filter(|_| is_promoted) {
-                    task.estimate.asked(extent.blocks.get());
+                    task.account.delivered(extent.blocks.get(), DeliveryPath::Promotion);
                 }
                 self.delivered(id, extent, source, now);
             }
@@ -595,7 +603,7 @@ impl ServedTasks {
         if source.has_failed {
             return task.read_later(extent);
         }
-        if !task.spec.wants_data() {
+        if !task.wants_data() {
             return self.count(id, extent);
         }
         let is_refresh = task.refresh.is_some();
@@ -624,8 +632,8 @@ impl ServedTasks {
     /// Asks the planner once more for delivered blocks; what is not a whole block is read separately.
     fn want_again(&mut self, id: u64, extent: Extent, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
-        let size = u64::from(task.spec.block_size);
-        let offset = extent.start.get() - task.spec.range.start.get();
+        let size = u64::from(task.order.size());
+        let offset = extent.start.get() - task.order.range().start.get();
         let is_whole = offset.is_multiple_of(size) && extent.blocks.get().is_multiple_of(size);
         let planner_task = task.planner_task.filter(|_| is_whole);
         let wanted =
@@ -637,7 +645,7 @@ impl ServedTasks {
 
     fn pass(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
-        if task.spec.has_reader {
+        if task.has_reader {
             task.room = task.room.saturating_sub(data.len() as u64);
             self.outputs.push(ServedTaskOutput::Data {
                 task: id,
@@ -663,7 +671,7 @@ impl ServedTasks {
         let back = passes.iter().filter(|(_, (_, pass))| *pass == Pass::ReadBack);
         let back = back.map(|(planner_task, (id, _))| (planner_task, id, true));
         for (&planner_task, id, reads_back) in first.chain(back) {
-            let Some(task) = tasks.get(id).filter(|task| task.spec.wants_data()) else { continue };
+            let Some(task) = tasks.get(id).filter(|task| task.wants_data()) else { continue };
             if task.is_older(source.command) {
                 continue;
             }
@@ -672,7 +680,7 @@ impl ServedTasks {
                 reads_back && !is_behind(block.start.get())
                     || recent_writes.iter().any(|write| write.is_behind(block, source.command))
             };
-            let (first, size) = (task.spec.range.start.get(), u64::from(task.spec.block_size));
+            let (first, size) = (task.order.range().start.get(), u64::from(task.order.size()));
             for &edge in source.spans.iter().flat_map(|(from, to)| [from, to]) {
                 let Some(offset) = edge.checked_sub(first) else { continue };
                 let start = edge - offset % size;
@@ -693,16 +701,16 @@ impl ServedTasks {
             let left = self.left(id);
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             match task.ahead.blocks() {
-                0 => task.estimate.at(left, now),
+                0 => task.account.estimate().at(left, now),
                 // Until the planner knows all blocks, gaps cannot reach the others.
-                _ => task.estimate.watch(left, now),
+                _ => task.account.estimate().watch(left, now),
             }
             if left > 0 {
                 continue;
             }
-            task.rounds += 1;
-            if !task.spec.repeats {
-                self.end(id, ServedTaskState::Done, now);
+            task.account.complete();
+            if !task.order.repeat {
+                self.end(id, TaskState::Done, now);
                 continue;
             }
             if let Some(refresh) = &mut task.refresh {
@@ -712,7 +720,7 @@ impl ServedTasks {
             self.end_round(id, now);
             // What had room has room again.
             if self.begin_round(id, now).is_err() {
-                self.end(id, ServedTaskState::Failed, now);
+                self.end(id, TaskState::Failed, now);
             }
         }
     }
@@ -728,7 +736,7 @@ impl ServedTasks {
     /// Something has been written: what was kept of it is old.
     pub fn written(&mut self, from: u64, to: u64) {
         for id in self.by_planner_task.values() {
-            self.pieces.forget(*id, self.tasks[id].spec.block_size, from, to);
+            self.pieces.forget(*id, self.tasks[id].order.size(), from, to);
         }
     }
 }

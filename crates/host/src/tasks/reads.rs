@@ -5,9 +5,11 @@ use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Promoted, TaskId, TaskK
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
-use super::task::{ServedTask, ServedTaskState, split};
+use super::state::TaskState;
+use super::task::{ServedTask, split};
 use super::{ServedTaskOutput, ServedTasks, shortest_track};
 use crate::copy_before_write::{Backup, ClaimBy, Copies, CopyRead};
+use crate::task_account::DeliveryPath;
 
 /// Most blocks of 512 B that are read at once in idle time, unless a task's blocks are larger: a client's
 /// request waits for it.
@@ -28,7 +30,7 @@ impl ServedTask {
     /// Longest own read in blocks of 512 B; `promoted_max` is the limit for a promoted task.
     pub(super) fn most_at_once(&self, promoted_max: u32) -> u64 {
         let most = if self.is_promoted { promoted_max } else { OWN_READ_MAX };
-        self.spec.block_size.max(most).into()
+        self.order.size().max(most).into()
     }
 }
 
@@ -103,7 +105,7 @@ impl ServedTasks {
         let write = Extent::new(from, to - from);
         for (&planner_task, &id) in &self.by_planner_task {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
-            if task.spec.kind != TaskKind::Backup {
+            if task.order.kind != TaskKind::Backup {
                 continue;
             }
             task.take_aside(from, to).into_iter().for_each(|extent| copies.add(id, extent));
@@ -119,7 +121,7 @@ impl ServedTasks {
     pub fn next_copy(&mut self, copies: &mut Copies) -> Option<OwnRead> {
         while let Some(CopyRead { backup, extent, .. }) = copies.next_read() {
             let task = self.tasks.get_mut(&backup);
-            if let Some(task) = task.filter(|task| task.state == ServedTaskState::Running) {
+            if let Some(task) = task.filter(|task| task.state == TaskState::Running) {
                 task.own_blocks -= extent.blocks.get();
                 return Some(self.begin_read(backup, extent, Purpose::Copy, None));
             }
@@ -155,10 +157,8 @@ impl ServedTasks {
     /// True if a read that has not been made is still of use; otherwise it counts as made.
     pub fn still_wants(&mut self, read: &OwnRead) -> bool {
         let Some(under_way) = self.under_way.get(&read.number) else { return false };
-        let is_running = self
-            .tasks
-            .get(&under_way.task)
-            .is_some_and(|task| task.state == ServedTaskState::Running);
+        let is_running =
+            self.tasks.get(&under_way.task).is_some_and(|task| task.state == TaskState::Running);
         if !is_running {
             self.under_way.remove(&read.number);
         }
@@ -170,7 +170,7 @@ impl ServedTasks {
         let task = self.under_way.get(&read.number).and_then(|read| self.tasks.get(&read.task));
         task.is_none_or(|task| {
             let has_room = task.room >= u64::from(read.blocks) * BLOCK_BYTES;
-            has_room || !task.spec.has_reader || task.state != ServedTaskState::Running
+            has_room || !task.has_reader || task.state != TaskState::Running
         })
     }
 
@@ -190,7 +190,7 @@ impl ServedTasks {
         if let Some(&ActiveRead { task, .. }) = self.under_way.get(&read.number)
             && !self.has_room(read)
         {
-            self.end(task, ServedTaskState::Failed, now);
+            self.end(task, TaskState::Failed, now);
         }
     }
 
@@ -267,10 +267,10 @@ impl ServedTasks {
     fn promote_tail(&mut self, now: SimTime, planner_task: TaskId, id: u64) -> Option<Promoted> {
         let task = self.tasks.get_mut(&id)?;
         let promoted = task.promote_tail(now, &mut self.planner, planner_task)?;
-        if !std::mem::replace(&mut task.has_tail_begun, true) {
+        if !task.account.is_steady() {
             // From here on the rest comes at the pace of the budget.
             let left = self.left(id);
-            self.tasks.get_mut(&id)?.estimate.steady(left, now);
+            self.tasks.get_mut(&id)?.account.steady(left, now);
         }
         Some(promoted)
     }
@@ -281,7 +281,7 @@ impl ServedTasks {
         let (since, promoted_max) = (idle_since?, self.promoted_max());
         let tasks = self.by_planner_task.iter().filter_map(|(&planner_task, id)| {
             let task = self.tasks.get(id)?;
-            let after = task.spec.idle_after?;
+            let after = task.order.idle_after?;
             let at = SimTime::from_ns(since.ns().saturating_add(after.ns()));
             if task.refresh.is_some() {
                 // Its write may wait for a request of another task; that wakes it when it comes back.
@@ -324,9 +324,9 @@ impl ServedTasks {
         let Some(task) = self.tasks.get_mut(&id) else { return instead };
         if purpose.is_first() {
             task.own_blocks -= extent.blocks.get();
-            if task.state == ServedTaskState::Running {
+            if task.state == TaskState::Running {
                 let cannot_wait = purpose == Purpose::Copy
-                    || is_last_chance && task.spec.kind == TaskKind::Backup;
+                    || is_last_chance && task.order.kind == TaskKind::Backup;
                 let halves = halves(extent, sector).filter(|_| data.is_none() && cannot_wait);
                 if let Some((first, second)) = halves.filter(|_| divisible) {
                     let mut read = |half| self.begin_read(id, half, Purpose::Copy, None);
@@ -352,12 +352,11 @@ impl ServedTasks {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         match data {
             Some(data) if cannot_wait => {
-                task.copied += extent.blocks.get();
-                task.estimate.met(extent.blocks.get());
-                let overdue = task.spec.has_reader && task.room < data.len() as u64;
+                task.account.delivered(extent.blocks.get(), DeliveryPath::Copy);
+                let overdue = task.has_reader && task.room < data.len() as u64;
                 task.overdue += if overdue { data.len() as u64 } else { 0 };
                 if task.overdue > OVERDUE_MAX {
-                    return self.end(id, ServedTaskState::Failed, now);
+                    return self.end(id, TaskState::Failed, now);
                 }
                 self.pass(id, extent, data, now);
             }

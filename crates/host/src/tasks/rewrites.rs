@@ -2,13 +2,14 @@
 //! requests of their own do.
 
 use freewheel_freeblock::tasks::{
-    BlockSelection, Extent, Pace, TaskError, TaskId, TaskSpec, Until,
+    BlockSelection, Counts, Extent, Pace, TaskError, TaskId, TaskSpec, Until,
 };
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
 use super::reads::OwnRead;
 use super::refresh::{Pass, Step};
-use super::task::{ServedTask, ServedTaskState, split};
+use super::state::TaskState;
+use super::task::{ServedTask, split};
 use super::{CommandData, ServedTasks};
 
 /// A write that a refresh makes like a client.
@@ -54,7 +55,7 @@ pub(super) enum OwnStep {
 impl ServedTask {
     /// Blocks of it on its grid, whole or not, each with whether it is a whole one.
     fn blocks_of(&self, extent: Extent) -> Vec<(Extent, bool)> {
-        let (first, size) = (self.spec.range.start.get(), u64::from(self.spec.block_size));
+        let (first, size) = (self.order.range().start.get(), u64::from(self.order.size()));
         let (mut left, mut blocks) = (extent, Vec::new());
         while left.blocks.get() > 0 {
             let to_edge = size - (left.start.get() - first) % size;
@@ -85,10 +86,10 @@ impl ServedTasks {
         let Some(refresh) = task.refresh.as_mut().filter(|refresh| refresh.writer.is_none()) else {
             return Ok(());
         };
-        let size = task.spec.block_size;
+        let size = task.order.size();
         let room = refresh.blocks.room() / u64::from(size);
         let of = |op| TaskSpec {
-            priority: task.spec.priority,
+            priority: task.order.priority,
             pace: Pace::Room(room.max(1)),
             is_rewrite: op == Op::Write,
             until: Until::Standing,
@@ -97,7 +98,7 @@ impl ServedTasks {
         let writer = self.planner.register(now, of(Op::Write))?;
         refresh.writer = Some(writer);
         self.passes.insert(writer, (id, Pass::Write));
-        let back = TaskSpec { counts: task.spec.planner_spec(Vec::new()).counts, ..of(Op::Read) };
+        let back = TaskSpec { counts: Counts::READS, ..of(Op::Read) };
         let reader = self.planner.register(now, back)?;
         refresh.reader = Some(reader);
         self.passes.insert(reader, (id, Pass::ReadBack));
@@ -135,7 +136,7 @@ impl ServedTasks {
             task.unreadable.remove(block);
             // Of its first read: its read-back is of what is written.
             let (from, to) = (block.start.get(), block.start.get() + block.blocks.get());
-            self.pieces.forget(id, task.spec.block_size, from, to);
+            self.pieces.forget(id, task.order.size(), from, to);
             refresh.blocks.hold(block, bytes.to_vec(), is_whole);
             self.want(id, Pass::Write, block, is_whole, now);
         }
@@ -169,7 +170,7 @@ impl ServedTasks {
     }
 
     fn refreshes(&self) -> Vec<u64> {
-        let running = self.tasks.iter().filter(|(_, task)| task.state == ServedTaskState::Running);
+        let running = self.tasks.iter().filter(|(_, task)| task.state == TaskState::Running);
         running.filter(|(_, task)| task.refresh.is_some()).map(|(&id, _)| id).collect()
     }
 
@@ -225,8 +226,8 @@ impl ServedTasks {
         for (planner_task, id) in by_task {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             let Some(refresh) = &mut task.refresh else { continue };
-            let (first, size) = (task.spec.range.start.get(), u64::from(task.spec.block_size));
-            let end = first + task.spec.range.blocks.get();
+            let (first, size) = (task.order.range().start.get(), u64::from(task.order.size()));
+            let end = first + task.order.range().blocks.get();
             let start = first + (from.max(first) - first).next_multiple_of(size);
             let last = to.min(end).max(first);
             let last = last - (last - first) % size;
@@ -269,7 +270,7 @@ impl ServedTasks {
         for (block, step) in refresh.blocks.not_written(from, to) {
             self.leave_to_own(id, block, now);
             if step == Step::Again {
-                let is_whole = block.blocks.get() == u64::from(self.tasks[&id].spec.block_size);
+                let is_whole = block.blocks.get() == u64::from(self.tasks[&id].order.size());
                 self.want(id, Pass::Write, block, is_whole, now);
             }
         }
@@ -300,7 +301,7 @@ impl ServedTasks {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         let Some(refresh) = &mut task.refresh else { return };
         let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
-        self.pieces.forget(id, task.spec.block_size, from, to);
+        self.pieces.forget(id, task.order.size(), from, to);
         for block in refresh.blocks.wrote(extent, self.last_command, self.by_flush) {
             self.want(id, Pass::ReadBack, block, true, now);
         }
@@ -493,7 +494,7 @@ impl ServedTasks {
         let open = self.tasks.iter().filter(|(_, task)| !task.state.is_over());
         let open: Vec<u64> =
             open.filter(|(_, task)| task.refresh.is_some()).map(|(&id, _)| id).collect();
-        open.into_iter().for_each(|id| self.end(id, ServedTaskState::Failed, now));
+        open.into_iter().for_each(|id| self.end(id, TaskState::Failed, now));
     }
 }
 
@@ -507,7 +508,7 @@ mod tests {
     use freewheel_units::Blocks;
 
     use super::*;
-    use crate::tasks::ServedTaskSpec;
+    use freewheel_freeblock::TaskOrder;
 
     /// The second block of the refresh that [`refreshing`] begins.
     const BLOCK: Extent = Extent { start: Lbn::new(8), blocks: Blocks::new(8) };
@@ -517,8 +518,8 @@ mod tests {
         let planner = Tasks::new(&drive, Options::default(), CADENCE);
         let mut tasks = ServedTasks::new(planner, 1, 8);
         tasks.writes_by(false, 1);
-        let spec = ServedTaskSpec::new(TaskKind::Refresh, Extent::new(0, 64), 8);
-        let id = tasks.create(SimTime::ZERO, spec).unwrap();
+        let spec = TaskOrder::served(TaskKind::Refresh, Extent::new(0, 64), 8);
+        let id = tasks.create(SimTime::ZERO, spec.into()).unwrap();
         // As if the planner had delivered it.
         let planner_task = tasks.tasks[&id].planner_task.unwrap();
         let which = BlockSelection::In(&[BLOCK]);

@@ -2,38 +2,17 @@
 
 use std::collections::VecDeque;
 
-use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, TaskKind, Tasks};
-use freewheel_freeblock::{Estimate, PredictionMark, PromotionId};
+use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, TaskKind, TaskSpec, Tasks};
+use freewheel_freeblock::{PredictionMark, PromotionId, TaskOrder};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 
+use super::parts::{ServedOrder, TaskParts, planner_spec};
 use super::refresh::{Refresh, RefreshReport};
-use super::spec::ServedTaskSpec;
-use crate::promote_tail::{PromotionAnchor, RoundState, TailPromotion};
+use super::sample::Sample;
+use super::state::TaskState;
+use crate::promote_tail::{PromotionAnchor, TailPromotion};
 use crate::runs::Runs;
-
-/// State of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServedTaskState {
-    /// For its reader.
-    Waiting,
-    /// At work.
-    Running,
-    /// The task has all of its blocks.
-    Done,
-    /// A call ended the task.
-    Aborted,
-    /// The task's data were taken too slowly.
-    Failed,
-    /// The device is gone.
-    Lost,
-}
-
-impl ServedTaskState {
-    /// True if this state is final.
-    pub fn is_over(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Running)
-    }
-}
+use crate::task_account::TaskAccount;
 
 /// Promoted reads of a task at once. With one the drive would miss the next blocks each time.
 const PROMOTED_READS: u32 = 2;
@@ -51,8 +30,12 @@ const LISTED_MAX: usize = 1000;
 /// A task and what has become of it.
 #[derive(Debug)]
 pub(crate) struct ServedTask {
-    pub spec: ServedTaskSpec,
-    pub state: ServedTaskState,
+    pub order: TaskOrder,
+    /// Empty when it is over: the lists may be very long.
+    pub parts: TaskParts,
+    pub has_reader: bool,
+    pub sample: Option<Sample>,
+    pub state: TaskState,
     /// While it runs.
     pub planner_task: Option<TaskId>,
     pub is_promoted: bool,
@@ -60,8 +43,10 @@ pub(crate) struct ServedTask {
     pub ended: Option<SimTime>,
     /// Blocks of 512 B that had not been read then.
     pub left_at_end: u64,
-    /// Rounds that are complete.
-    pub rounds: u64,
+    /// Rounds, copies, tail and estimate, in blocks of 512 B.
+    pub account: TaskAccount,
+    /// Blocks of 512 B that were copied before clients wrote over them, in earlier rounds.
+    pub copied_before: u64,
     /// Blocks of 512 B that were read, in all rounds.
     pub delivered: u64,
     pub unreadable: Runs,
@@ -77,16 +62,8 @@ pub(crate) struct ServedTask {
     /// Reads for it by themselves, and promoted ones, that have not come back.
     pub again_reads: u32,
     pub promoted_reads: u32,
-    /// Promotes the last blocks of a round, if something does.
-    pub tail: Option<TailPromotion>,
-    /// Head time of the tail's requests in this round.
-    pub tail_head: SimDuration,
-    /// True if the tail has promoted blocks of this round.
-    pub has_tail_begun: bool,
     /// End of the last promoted read.
     pub next_promoted: Lbn,
-    /// Blocks of 512 B that were read before a client wrote over them.
-    pub copied: u64,
     /// Blocks of 512 B that were read and not taken, and wanted again.
     pub refused: u64,
     /// Bytes that the reader takes now.
@@ -95,7 +72,6 @@ pub(crate) struct ServedTask {
     pub kept_room: u64,
     /// Bytes that were handed on without room since there was some.
     pub overdue: u64,
-    pub estimate: Estimate,
     /// State of a refresh's writes and reads back.
     pub refresh: Option<Refresh>,
     /// Time at which it was asked for.
@@ -107,18 +83,23 @@ pub(crate) struct ServedTask {
 }
 
 impl ServedTask {
-    pub fn new(spec: ServedTaskSpec, now: SimTime) -> Self {
+    pub fn new(ordered: ServedOrder, now: SimTime) -> Self {
+        let ServedOrder { order, parts, has_reader, sample } = ordered;
+        let (size, blocks) = (order.size(), parts.blocks(&order));
+        let tail = order.promote_tail;
+        let tail = tail.map(|tail| TailPromotion::new(tail, size, PromotionAnchor::OfArm));
         Self {
             created: now,
-            blocks: spec.blocks(),
+            blocks,
             begun_behind: 0,
-            state: ServedTaskState::Waiting,
+            state: TaskState::Waiting,
             planner_task: None,
             is_promoted: false,
             began: None,
             ended: None,
             left_at_end: 0,
-            rounds: 0,
+            account: TaskAccount::new(blocks, size.into(), tail, SimTime::ZERO),
+            copied_before: 0,
             delivered: 0,
             unreadable: Runs::default(),
             ahead: Runs::default(),
@@ -127,26 +108,32 @@ impl ServedTask {
             own_blocks: 0,
             again_reads: 0,
             promoted_reads: 0,
-            tail: spec
-                .promote_tail
-                .map(|tail| TailPromotion::new(tail, spec.block_size, PromotionAnchor::OfArm)),
-            tail_head: SimDuration::ZERO,
-            has_tail_begun: false,
-            next_promoted: spec.range.start,
-            copied: 0,
+            next_promoted: order.range().start,
             refused: 0,
             room: 0,
             kept_room: 0,
             overdue: 0,
-            estimate: Estimate::new(spec.blocks(), spec.block_size.into(), SimTime::ZERO),
-            refresh: (spec.kind == TaskKind::Refresh).then(Refresh::default),
-            spec,
+            refresh: (order.kind == TaskKind::Refresh).then(Refresh::default),
+            order,
+            parts,
+            has_reader,
+            sample,
         }
+    }
+
+    /// True if its data are used: by a reader, or to be written.
+    pub fn wants_data(&self) -> bool {
+        self.has_reader || self.order.kind == TaskKind::Refresh
+    }
+
+    /// Task for the planner, these blocks first.
+    pub fn planner_spec(&self, first: Vec<Extent>) -> TaskSpec {
+        planner_spec(&self.order, self.wants_data(), first)
     }
 
     /// Takes the extents that the planner is given next; none if it has been given all.
     pub fn next_portion(&mut self) -> Vec<Extent> {
-        let size = u64::from(self.spec.block_size);
+        let size = u64::from(self.order.size());
         let (mut room, mut portion) = ((PORTION / size).max(1) * size, Vec::new());
         while room > 0
             && portion.len() < PORTION_RUNS
@@ -200,8 +187,8 @@ impl ServedTask {
     /// separately, and blocks that it has not been given.
     pub fn take_aside(&mut self, from: u64, to: u64) -> Vec<Extent> {
         let mut aside = self.take_again(from, to);
-        let (first, size) = (self.spec.range.start.get(), u64::from(self.spec.block_size));
-        let end = first + self.spec.range.blocks.get();
+        let (first, size) = (self.order.range().start.get(), u64::from(self.order.size()));
+        let end = first + self.order.range().blocks.get();
         let start = from.max(first) - (from.max(first) - first) % size;
         let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
         aside.extend(self.ahead.take(Extent::new(start, last - start)));
@@ -211,12 +198,12 @@ impl ServedTask {
     /// True if the data of a command are older than the task, whose data are of its beginning or later.
     /// Clients may have written there since: requests wait for each other, free reads do not.
     pub fn is_older(&self, command: u64) -> bool {
-        self.spec.wants_data() && command <= self.begun_behind
+        self.wants_data() && command <= self.begun_behind
     }
 
     /// True if the reader has room for `blocks` of 512 B in addition to reserved room.
     pub fn has_room_for(&self, blocks: u64) -> bool {
-        !self.spec.has_reader || self.room >= (blocks + self.kept_room) * BLOCK_BYTES
+        !self.has_reader || self.room >= (blocks + self.kept_room) * BLOCK_BYTES
     }
 
     /// True if a foreground request may be made for it now, when no client has been there since
@@ -225,7 +212,7 @@ impl ServedTask {
         if self.is_promoted {
             return self.promoted_reads < PROMOTED_READS;
         }
-        let after = self.spec.idle_after.zip(idle_since);
+        let after = self.order.idle_after.zip(idle_since);
         self.promoted_reads == 0
             && after.is_some_and(|(after, since)| now.saturating_since(since) >= after)
     }
@@ -242,76 +229,63 @@ impl ServedTask {
         if self.ahead.blocks() > 0 || self.is_promoted {
             return None;
         }
-        let tail = self.tail.as_mut()?;
-        let round = RoundState {
-            number: self.rounds as usize,
-            began: self.estimate.begun(),
-            left: planner.progress(planner_task, now).ok()?.wanted,
-            spent: self.tail_head,
-        };
-        tail.promote(now, planner, planner_task, &round)
+        let left = planner.progress(planner_task, now).ok()?.wanted;
+        self.account.promote_tail(now, planner, planner_task, left)
     }
 
     /// A request took this head time; it ended at `to`.
     pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
-        let Some(tail) = &mut self.tail else { return };
+        let Some(tail) = self.account.tail() else { return };
         tail.passed(to, 0);
         // What the tail promoted in an earlier round is paid by that.
-        if tail.took(promotion, head) == Some(self.rounds as usize) {
-            self.tail_head += head;
-        }
+        let _ = self.account.tail_took(promotion, head);
     }
 
     /// A promoted read has come back.
     pub fn promoted_done(&mut self, promotion: Option<PromotionId>) {
         self.promoted_reads -= 1;
-        self.tail.iter_mut().for_each(|tail| tail.done(promotion));
+        self.account.tail().into_iter().for_each(|tail| tail.done(promotion));
     }
 
     /// Begins the account of a round.
     pub fn begin_account(&mut self, now: SimTime) {
-        if let Some(tail) = &mut self.tail {
-            tail.end_round();
-            self.tail_head = SimDuration::ZERO;
-            self.has_tail_begun = false;
-            // The last round ended at an even pace, by its tail; this one does not begin so.
-            if !self.is_promoted {
-                let unit = self.spec.block_size.into();
-                self.estimate = Estimate::new(self.blocks, unit, now);
-            }
-        }
-        self.estimate.begin(self.blocks, now);
+        // A round that ended at an even pace, by its tail, tells nothing of the pace of the next one.
+        let before = self.account.begin(self.blocks, self.is_promoted, now);
+        self.copied_before += before.copied.blocks;
     }
 
     /// Blocks of its sample have come, or cannot be read.
     pub fn count_sample(&mut self, extent: Extent) {
-        let ServedTaskSpec { sample, range, .. } = &mut self.spec;
-        sample.iter_mut().for_each(|sample| sample.deliver(*range, extent));
+        let range = self.order.range();
+        self.sample.iter_mut().for_each(|sample| sample.deliver(range, extent));
     }
 
     /// Report of the task; `left` blocks of 512 B are not read.
     pub fn report(&self, id: u64, left: u64, now: SimTime) -> ServedTaskReport {
-        let is_running = self.state == ServedTaskState::Running;
+        let is_running = self.state == TaskState::Running;
         ServedTaskReport {
             id,
-            spec: self.spec.without_parts(),
+            order: self.order.clone(),
+            skip_since: self.parts.skip_since,
+            has_reader: self.has_reader,
+            sample: self.sample,
             blocks: Blocks::new(self.blocks),
             state: self.state,
             is_promoted: self.is_promoted,
-            tail_head: self.tail_head,
+            tail_head: SimDuration::from_ns(self.account.round().promoted.head_ns),
             began: self.began,
             ended: self.ended,
-            round_began: self.estimate.begun(),
-            rounds: self.rounds,
+            round_began: self.account.began(),
+            rounds: self.account.rounds(),
             delivered: Blocks::new(self.delivered),
             left: Blocks::new(left),
             unreadable: self.unreadable.iter().take(LISTED_MAX).collect(),
             unreadable_blocks: Blocks::new(self.unreadable.blocks()),
-            copied: Blocks::new(self.copied),
+            copied: Blocks::new(self.copied_before + self.account.round().copied.blocks),
             refused: Blocks::new(self.refused),
             refresh: self.refresh.as_ref().map(|refresh| refresh.blocks.report()),
-            end: is_running.then(|| self.estimate.end(left, now)).flatten(),
-            predictions: self.estimate.predictions().to_vec(),
+            end: is_running.then(|| self.account.estimated().end(left, now)).flatten(),
+            predictions: self.account.estimated().predictions().to_vec(),
         }
     }
 }
@@ -328,12 +302,18 @@ pub(crate) fn split(extent: Extent, blocks: u64) -> (Extent, Extent) {
 pub struct ServedTaskReport {
     /// Number of the task.
     pub id: u64,
-    /// Specification, without the lists of wanted and of skipped extents, which may be long.
-    pub spec: ServedTaskSpec,
+    /// Order of the task.
+    pub order: TaskOrder,
+    /// Skipped parts that a client has written since are read all the same.
+    pub skip_since: SimTime,
+    /// True if the data go to a reader.
+    pub has_reader: bool,
+    /// The sample that it reads, if it reads one.
+    pub sample: Option<Sample>,
     /// Number of blocks in a round.
     pub blocks: Blocks,
     /// State of the task.
-    pub state: ServedTaskState,
+    pub state: TaskState,
     /// The rest is read by foreground requests.
     pub is_promoted: bool,
     /// Head time of the requests by which the tail of this round, or of the last one, has read.

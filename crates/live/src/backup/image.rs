@@ -33,7 +33,7 @@ use super::files::{
 use super::manifest::{Manifest, REGION_BLOCKS};
 use super::names;
 use super::read_back::{drop_from_memory, sum_up, without};
-use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
+use crate::control::{BlockRange, Record, TaskKind, TaskOrder, TaskRequest};
 use crate::{FreeSpace, zero_range};
 
 /// Least time between two records of the complete regions: a kill loses this much.
@@ -217,10 +217,14 @@ impl Backup {
     /// Request for a server.
     pub fn request(&self, request: &TaskRequest) -> TaskRequest {
         let BlockRange { first_block, blocks } = self.manifest.range;
-        TaskRequest {
+        let order = TaskOrder {
             kind: TaskKind::Backup,
-            first_block,
-            blocks: Some(blocks),
+            start: Blocks::new(first_block).bytes(),
+            length: Some(Blocks::new(blocks).bytes()),
+            ..request.order.clone()
+        };
+        TaskRequest {
+            order,
             skip: self.kept.clone(),
             skip_since_ns: self.manifest.written_since_ns(),
             stream: true,

@@ -2,262 +2,21 @@
 
 use std::fmt;
 
-use freewheel_freeblock::Effort;
-use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority, TaskKind};
-use freewheel_host::tasks::Sample;
-use freewheel_host::{Account, MarginInUse, PromoteTail};
+use freewheel_freeblock::tasks::{Extent, Priority, TaskKind};
+use freewheel_freeblock::{Effort, TaskOrder};
+use freewheel_host::{Account, MarginInUse};
 use freewheel_model::drive::SeekDirection;
 use freewheel_model::stats::Distribution;
-use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
+use freewheel_units::{Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::names::{KindSchema, PrioritySchema, served_kind};
-use super::sample::{SampleReport, SampleRequest, draw};
-use crate::extents::{ByteRange, Extents};
-use crate::serve::{
-    self, PredictionMark, RefreshReport, SectorSizes, ServedTaskReport, ServedTaskSpec,
-    ServedTaskState,
-};
-
-/// Longest time that a task may be given: a year.
-const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
+use super::names::{KindSchema, PrioritySchema, StateSchema, served_kind};
+use super::sample::SampleReport;
+use crate::serve::{self, PredictionMark, RefreshReport, SectorSizes, ServedTaskReport, TaskState};
 
 /// A limit that no drive reaches: 128 PiB.
 pub(crate) const BLOCKS_END: u64 = 1 << 48;
-
-/// State of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskState {
-    /// For its reader.
-    Waiting,
-    /// The task reads blocks.
-    Running,
-    /// All its blocks have been read, or named unreadable.
-    Done,
-    /// Ended by a call, because its reader went away, or because no reader came within a minute.
-    Aborted,
-    /// The task's reader was too slow to continue without delaying clients; or a flush of a refresh failed.
-    Failed,
-    /// The device is gone.
-    Lost,
-}
-
-/// A task to begin.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TaskRequest {
-    /// Kind of the task.
-    #[schema(value_type = KindSchema)]
-    #[serde(deserialize_with = "served_kind")]
-    pub kind: TaskKind,
-    /// First block of the task.
-    #[serde(default)]
-    pub first_block: u64,
-    /// Number of its blocks; to the end of the drive when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocks: Option<u64>,
-    /// The wanted parts of this range, in bytes from the beginning of the drive: at most 500,000, in any
-    /// order. Each is widened to whole blocks of the task, and those that overlap are merged. All of the
-    /// range when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extents: Option<Vec<ByteRange>>,
-    /// Ranges to skip: whole blocks of the task, in ascending order and apart from each other.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skip: Vec<BlockRange>,
-    /// Skipped parts are read all the same where a client has written since this time after the begin of
-    /// the server.
-    #[serde(default)]
-    pub skip_since_ns: u64,
-    /// Least size of a read: a multiple of 512 up to 1 MiB. When absent the server chooses about an eighth of
-    /// a track of the drive, from 4 KiB to 64 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block_size_bytes: Option<u64>,
-    /// Weight against other tasks.
-    #[schema(value_type = PrioritySchema)]
-    #[serde(default)]
-    pub priority: Priority,
-    /// Deadline of a round, from its beginning. A late round weighs more. At most a year.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline_ns: Option<u64>,
-    /// Uses idle time as well, after this time without a client's request: at most a year.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idle_after_ns: Option<u64>,
-    /// Reads the last blocks of a round by foreground requests, at a cost of at most this share of the
-    /// round's time: more than 0 and at most 1. When absent the last blocks wait for gaps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub promote_tail_cost: Option<f64>,
-    /// Begins another round after each one.
-    #[serde(default)]
-    pub repeat: bool,
-    /// Reads a random sample alone, which is drawn when the task is begun: of a scan or scrub, without
-    /// `skip` and `repeat`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sample: Option<SampleRequest>,
-    /// Waits up to a minute for a reader of its data at `/v1/tasks/{id}/data`, and ends with that request. A
-    /// backup always does.
-    #[serde(default)]
-    pub stream: bool,
-}
-
-impl TaskRequest {
-    /// All of a drive, once, in blocks of the default size.
-    pub fn new(kind: TaskKind) -> Self {
-        Self {
-            kind,
-            first_block: 0,
-            blocks: None,
-            extents: None,
-            skip: Vec::new(),
-            skip_since_ns: 0,
-            block_size_bytes: None,
-            priority: Priority::default(),
-            deadline_ns: None,
-            idle_after_ns: None,
-            promote_tail_cost: None,
-            repeat: false,
-            sample: None,
-            stream: false,
-        }
-    }
-
-    /// The server's form of the request, on a drive of this size; the default block has `usual_block` x
-    /// 512 B.
-    pub(super) fn spec(
-        &self,
-        capacity: Blocks,
-        usual_block: u32,
-    ) -> Result<ServedTaskSpec, String> {
-        let size = self.block_size_bytes.map_or(Ok(usual_block), block_size)?;
-        if self.repeat && self.kind == TaskKind::Backup {
-            return Err("repeat: a backup is of one moment; leave it out".into());
-        }
-        if !self.stream && self.kind == TaskKind::Backup {
-            return Err("stream: a backup needs a reader of its data; set it to true and read \
-                        /v1/tasks/{id}/data"
-                .into());
-        }
-        let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
-        let range = Extent::new(self.first_block, blocks);
-        let skip = self.skip.iter();
-        if !self.stream && !self.skip.is_empty() {
-            return Err("skip: only for a task with `stream`".into());
-        }
-        let wanted = self.extents.as_deref().map(|extents| wanted(extents, range, size));
-        let mut wanted = wanted.transpose()?.unwrap_or_default();
-        let is_inside =
-            range.start.get().checked_add(blocks).is_some_and(|end| end <= capacity.get());
-        // A range beyond the drive is refused with the task.
-        let sample = self.sample.as_ref().filter(|_| is_inside).map(|sample| {
-            self.check_sample()?;
-            let (sample, drawn) = draw((range, &wanted), sample, size)?;
-            wanted = drawn;
-            Ok::<Sample, String>(sample)
-        });
-        let sample = sample.transpose()?;
-        Ok(ServedTaskSpec {
-            wanted,
-            sample,
-            skip: skip.map(|range| Extent::new(range.first_block, range.blocks)).collect(),
-            skip_since: SimTime::from_ns(self.skip_since_ns),
-            priority: self.priority,
-            deadline: time("deadline_ns", self.deadline_ns)?,
-            idle_after: time("idle_after_ns", self.idle_after_ns)?,
-            promote_tail: self.promote_tail_cost.map(|cost| tail(cost, size)).transpose()?,
-            repeats: self.repeat,
-            has_reader: self.stream,
-            ..ServedTaskSpec::new(self.kind, range, size)
-        })
-    }
-}
-
-impl TaskRequest {
-    /// Err for what a sample cannot be.
-    fn check_sample(&self) -> Result<(), String> {
-        if self.kind == TaskKind::Backup {
-            return Err("sample: a backup is of all blocks; leave it out, or begin a scan".into());
-        }
-        if self.repeat {
-            return Err("repeat: a sample is drawn once; leave it out, or begin another task \
-                        with another seed"
-                .into());
-        }
-        if !self.skip.is_empty() {
-            return Err("skip: not of a sample; name `extents` instead".into());
-        }
-        Ok(())
-    }
-}
-
-/// The blocks of a range of the drive in which extents are, in whole blocks of `size` x 512 B.
-fn wanted(extents: &[ByteRange], range: Extent, size: u32) -> Result<Vec<Extent>, String> {
-    let allowed = match extents.len() {
-        0 => Err("extents: an empty list: leave it out for all blocks".to_owned()),
-        1..=Extents::MAX => Ok(()),
-        all => Err(format!(
-            "extents: {all} ranges: at most {} are allowed; join those that are close together",
-            Extents::MAX
-        )),
-    };
-    allowed?;
-    let [first, blocks] = [range.start.get(), range.blocks.get()].map(|blocks| {
-        let bytes = blocks.checked_mul(BLOCK_BYTES);
-        bytes.ok_or_else(|| format!("{blocks} blocks are more than any drive has"))
-    });
-    let within = ByteRange::new(first?, blocks?);
-    for (number, &ByteRange { offset_bytes, length_bytes }) in extents.iter().enumerate() {
-        let end = offset_bytes.checked_add(length_bytes);
-        let is_inside =
-            offset_bytes >= within.offset_bytes && end.is_some_and(|end| end <= within.end());
-        if !is_inside || length_bytes == 0 {
-            return Err(format!(
-                "extents[{number}]: {length_bytes} bytes from {offset_bytes} on: at least one is allowed, of \
-                 bytes {} to {} of the task",
-                within.offset_bytes,
-                within.end()
-            ));
-        }
-    }
-    let whole = Extents::new(extents.to_vec()).widened(u64::from(size) * BLOCK_BYTES, within);
-    let in_blocks = |range: &ByteRange| {
-        Extent::new(range.offset_bytes / BLOCK_BYTES, range.length_bytes / BLOCK_BYTES)
-    };
-    Ok(whole.ranges().iter().map(in_blocks).collect())
-}
-
-/// A size of a task's blocks, in blocks of 512 B.
-fn block_size(bytes: u64) -> Result<u32, String> {
-    match u32::try_from(bytes / BLOCK_BYTES) {
-        Ok(size @ 1..=BLOCK_SIZE_MAX) if bytes.is_multiple_of(BLOCK_BYTES) => Ok(size),
-        _ => Err(format!(
-            "block_size_bytes is {bytes}: a multiple of 512 up to {} is allowed",
-            u64::from(BLOCK_SIZE_MAX) * BLOCK_BYTES
-        )),
-    }
-}
-
-fn time(key: &str, ns: Option<u64>) -> Result<Option<SimDuration>, String> {
-    match ns.map(SimDuration::from_ns) {
-        Some(time) if time > TIME_MAX => Err(format!(
-            "{key} is {}: at most {}, a year, is allowed; leave it out for never",
-            time.ns(),
-            TIME_MAX.ns()
-        )),
-        time => Ok(time),
-    }
-}
-
-/// Promotion of the last blocks, of a task with blocks of `size` x 512 B.
-fn tail(cost: f64, size: u32) -> Result<PromoteTail, String> {
-    let block = Blocks::new(size.into()).bytes();
-    let tail = PromoteTail::for_blocks(cost, block);
-    let checked = tail.check(block);
-    checked.map_err(|_| {
-        format!("promote_tail_cost is {cost}: more than 0 and at most 1 is allowed")
-    })?;
-    Ok(tail)
-}
 
 /// Consecutive blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -330,6 +89,7 @@ pub struct Task {
     #[serde(deserialize_with = "served_kind")]
     pub kind: TaskKind,
     /// State of the task.
+    #[schema(value_type = StateSchema)]
     pub state: TaskState,
     /// The rest is read by foreground requests.
     pub promoted: bool,
@@ -387,33 +147,26 @@ pub struct Task {
 impl Task {
     /// A report as of `now` since the server began.
     pub fn new(report: &ServedTaskReport, now: SimTime) -> Self {
-        let ServedTaskSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
-        let ServedTaskSpec { priority, deadline, idle_after, promote_tail, sample, .. } =
-            &report.spec;
+        let TaskOrder { kind, priority, deadline, idle_after, promote_tail, repeat, .. } =
+            report.order;
+        let range = report.order.range();
         let until = report.ended.unwrap_or(now);
         Self {
             id: report.id,
-            kind: *kind,
-            state: match report.state {
-                ServedTaskState::Waiting => TaskState::Waiting,
-                ServedTaskState::Running => TaskState::Running,
-                ServedTaskState::Done => TaskState::Done,
-                ServedTaskState::Aborted => TaskState::Aborted,
-                ServedTaskState::Failed => TaskState::Failed,
-                ServedTaskState::Lost => TaskState::Lost,
-            },
+            kind,
+            state: report.state,
             promoted: report.is_promoted,
             first_block: range.start.get(),
             blocks: report.blocks.get(),
-            block_size_bytes: u64::from(*block_size) * BLOCK_BYTES,
-            priority: *priority,
+            block_size_bytes: report.order.block().get(),
+            priority,
             deadline_ns: deadline.map(SimDuration::ns),
             idle_after_ns: idle_after.map(SimDuration::ns),
             promote_tail_cost: promote_tail.map(|tail| tail.cost),
             tail_head_ns: promote_tail.map(|_| report.tail_head.ns()),
-            repeat: *repeats,
-            sample: sample.as_ref().map(|sample| SampleReport::new(*range, sample)),
-            stream: *has_reader,
+            repeat,
+            sample: report.sample.map(|sample| SampleReport::new(range, &sample)),
+            stream: report.has_reader,
             rounds: report.rounds,
             blocks_read: report.delivered.get(),
             blocks_left: report.left.get(),
@@ -435,15 +188,14 @@ impl Task {
 
     /// True if it makes progress only while requests of clients leave gaps.
     pub fn needs_gaps(&self) -> bool {
-        let is_over = !matches!(self.state, TaskState::Waiting | TaskState::Running);
-        !is_over && !self.promoted && self.idle_after_ns.is_none()
+        !self.state.is_over() && !self.promoted && self.idle_after_ns.is_none()
     }
 }
 
 fn expectations(report: &ServedTaskReport) -> Vec<Expectation> {
     let row = |predictions: &PredictionMark| {
         let expected = predictions.end.saturating_since(predictions.at).ns();
-        let is_known = report.state == ServedTaskState::Done;
+        let is_known = report.state == TaskState::Done;
         let end = report.ended.filter(|_| is_known);
         let took = end.map(|end| end.saturating_since(predictions.at).ns());
         Expectation {
@@ -788,112 +540,4 @@ pub struct WrittenRanges {
     pub region_blocks: u64,
     /// Ranges of regions with writes since then.
     pub ranges: Vec<BlockRange>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(request: TaskRequest) -> String {
-        request.spec(Blocks::new(1 << 20), 8).unwrap_err()
-    }
-
-    #[test]
-    fn times_that_no_clock_can_add_are_refused_by_name() {
-        let scrub = TaskRequest::new(TaskKind::Scrub);
-        let idle = TaskRequest { idle_after_ns: Some(u64::MAX), ..scrub.clone() };
-        assert!(refused(idle).starts_with("idle_after_ns is 18446744073709551615: at most"));
-        let deadline = TaskRequest { deadline_ns: Some(TIME_MAX.ns() + 1), ..scrub.clone() };
-        assert!(refused(deadline).starts_with("deadline_ns is "));
-        let most = TaskRequest { deadline_ns: Some(TIME_MAX.ns()), ..scrub };
-        assert!(most.spec(Blocks::new(1 << 20), 8).is_ok());
-    }
-
-    #[test]
-    fn extents_are_merged_and_widened_to_whole_blocks_of_the_task() {
-        let bytes = ByteRange::new;
-        let spec = |first_block: u64, extents: Vec<ByteRange>| {
-            TaskRequest {
-                first_block,
-                extents: Some(extents),
-                block_size_bytes: Some(4096),
-                ..TaskRequest::new(TaskKind::Scan)
-            }
-            .spec(Blocks::new(1003), 8)
-        };
-        let wanted = spec(3, vec![bytes(9000, 1), bytes(1003 * 512 - 1, 1), bytes(2000, 4000)]);
-        let wanted = wanted.unwrap();
-        assert_eq!(wanted.wanted, [Extent::new(3, 16), Extent::new(995, 8)]);
-        let cut = spec(0, vec![bytes(1002 * 512, 512)]).unwrap();
-        assert_eq!(cut.wanted, [Extent::new(1000, 3)], "at the end of the drive");
-        let refused = |extents| spec(3, extents).unwrap_err();
-        assert!(refused(vec![]).contains("leave it out for all blocks"));
-        let many = vec![bytes(4096, 1); Extents::MAX + 1];
-        assert!(refused(many).starts_with("extents: 500001 ranges: at most 500000 are allowed"));
-        for extent in [bytes(1535, 1), bytes(4096, 0), bytes(1003 * 512, 1), bytes(u64::MAX, 2)] {
-            let error = refused(vec![bytes(4096, 1), extent]);
-            assert!(error.starts_with("extents[1]: "), "{error}");
-            assert!(error.ends_with("of bytes 1536 to 513536 of the task"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_sample_is_drawn_of_what_is_wanted_and_counted_by_tenth() {
-        let sample = SampleRequest { share: 0.25, unit_bytes: None, seed: 3 };
-        let scan = TaskRequest { sample: Some(sample), ..TaskRequest::new(TaskKind::Scan) };
-        let spec = scan.spec(Blocks::new(8000), 8).unwrap();
-        let blocks = |spec: &ServedTaskSpec| -> u64 {
-            spec.wanted.iter().map(|extent| extent.blocks.get()).sum()
-        };
-        let counts = spec.sample.unwrap();
-        assert_eq!((counts.population, counts.drawn, blocks(&spec)), (1000, 250, 2000));
-        assert_eq!(counts.places.iter().map(|place| place.drawn).sum::<u64>(), 2000);
-        let extents = Some(vec![ByteRange::new(40_960, 81_920)]);
-        let part = TaskRequest { extents, ..scan.clone() }.spec(Blocks::new(8000), 8).unwrap();
-        let is_inside = |extent: &Extent| (80..240).contains(&extent.start.get());
-        assert!(part.wanted.iter().all(is_inside), "{:?}", part.wanted);
-        assert_eq!(blocks(&part), 40);
-        let refused = |request: TaskRequest| request.spec(Blocks::new(8000), 8).unwrap_err();
-        for share in [0.0, -0.1, 1.1, f64::NAN] {
-            let sample = Some(SampleRequest { share, ..sample });
-            let error = refused(TaskRequest { sample, ..scan.clone() });
-            assert!(error.starts_with("sample.share is "), "{error}");
-        }
-        for unit in [0, 512, 4097] {
-            let sample = Some(SampleRequest { unit_bytes: Some(unit), ..sample });
-            let error = refused(TaskRequest { sample, ..scan.clone() });
-            assert!(error.contains("a multiple of 4096, the task's block"), "{error}");
-        }
-        assert!(refused(TaskRequest { repeat: true, ..scan.clone() }).starts_with("repeat: "));
-        let backup = TaskRequest { kind: TaskKind::Backup, stream: true, ..scan.clone() };
-        assert!(refused(backup).starts_with("sample: a backup"));
-        let all = TaskRequest {
-            sample: Some(SampleRequest { share: 1.0, ..sample }),
-            block_size_bytes: Some(512),
-            ..scan
-        };
-        let error = all.spec(Blocks::new(500_001), 8).unwrap_err();
-        assert!(error.contains("500001 units: at most 500000 are allowed"), "{error}");
-    }
-
-    #[test]
-    fn a_tail_costs_a_share_of_time() {
-        let scrub = TaskRequest::new(TaskKind::Scrub);
-        for cost in [0.0, -0.1, 1.1, f64::NAN] {
-            let request = TaskRequest { promote_tail_cost: Some(cost), ..scrub.clone() };
-            assert!(refused(request).starts_with("promote_tail_cost is "), "{cost}");
-        }
-        let request =
-            TaskRequest { promote_tail_cost: Some(0.02), block_size_bytes: Some(1 << 20), ..scrub };
-        let spec = request.spec(Blocks::new(1 << 20), 8).unwrap();
-        assert_eq!(spec.promote_tail.unwrap().merged_max.get(), 1 << 20, "room for a block");
-    }
-
-    #[test]
-    fn a_backup_whose_data_nobody_takes_is_refused() {
-        let backup = TaskRequest::new(TaskKind::Backup);
-        assert!(refused(backup.clone()).starts_with("stream: "));
-        let taken = TaskRequest { stream: true, ..backup };
-        assert!(taken.spec(Blocks::new(1 << 20), 8).is_ok());
-    }
 }

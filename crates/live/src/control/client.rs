@@ -17,7 +17,8 @@ use tokio::net::UnixStream;
 use tokio::runtime::{self, Runtime};
 use tokio::time::{timeout, timeout_at};
 
-use super::api::{BLOCKS_END, Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
+use super::api::{BLOCKS_END, Refusal, ServerStatus, Task, WrittenRanges};
+use super::request::TaskRequest;
 use super::stream::{NotARecord, Record, Records};
 
 /// Longest wait for an answer: a server reads a request for as long as half of that.

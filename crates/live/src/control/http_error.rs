@@ -127,7 +127,6 @@ fn listed(expected: &str) -> &str {
     match expected {
         "struct ByteRange" => "an object with `offset_bytes` and `length_bytes`",
         "struct BlockRange" => "an object with `first_block` and `blocks`",
-        "struct TaskRequest" => "an object",
         // JSON has larger ones than TOML.
         "u64" => "a whole number that is not negative",
         other => needed(other),
@@ -139,7 +138,7 @@ mod tests {
     use axum::Json;
     use serde_json::json;
 
-    use super::super::api::TaskRequest;
+    use super::super::request::TaskRequest;
     use super::*;
 
     fn refused(body: &str) -> String {
@@ -160,9 +159,19 @@ mod tests {
             ),
             (json!({"kind": 1}), "kind: no value that fits at line 1"),
             (json!({}), "the field `kind` is missing"),
-            (json!({"kind": "scan", "blocks": "all"}), &format!("blocks: \"all\": {whole}")),
-            (json!({"kind": "scan", "blocks": -5}), &format!("blocks: -5: {whole}")),
-            (json!({"kind": "scan", "blocks": 1.5}), &format!("blocks: 1.5: {whole}")),
+            (
+                json!({"kind": "scan", "skip_since_ns": "all"}),
+                &format!("skip_since_ns: \"all\": {whole}"),
+            ),
+            (json!({"kind": "scan", "skip_since_ns": -5}), &format!("skip_since_ns: -5: {whole}")),
+            (
+                json!({"kind": "scan", "skip_since_ns": 1.5}),
+                &format!("skip_since_ns: 1.5: {whole}"),
+            ),
+            (json!({"kind": "scan", "length": 8}), "length: 8: "),
+            (json!({"kind": "scan", "block_size": "big"}), "block_size: "),
+            (json!({"kind": "scan", "promote_tail": {"cost": "1"}}), "promote_tail.cost: \"1\": "),
+            (json!({"kind": "scan", "rounds": 2}), "there is no field `rounds`: one of `kind`, "),
             (
                 json!({"kind": "scan", "repeat": "yes"}),
                 "repeat: \"yes\": true or false is expected",
@@ -197,7 +206,7 @@ mod tests {
         let long = "x, expected ".repeat(10_000);
         for document in [
             json!({"kind": &long}),
-            json!({"kind": "scan", "blocks": &long}),
+            json!({"kind": "scan", "length": &long}),
             json!({"kind": "scan", &long: 1}),
             json!({"kind": "scan", "skip": [{"first_block": 0, "blocks": vec![0; 1000]}]}),
             json!([&long]),

@@ -2,9 +2,9 @@
 
 use std::fmt::{Display, Write};
 
-use super::api::{
-    Durations, FreeCost, Margin, MovementDirection, MovementEnd, ServerStatus, Task, TaskState,
-};
+use freewheel_host::tasks::TaskState;
+
+use super::api::{Durations, FreeCost, Margin, MovementDirection, MovementEnd, ServerStatus, Task};
 
 /// Media type of Prometheus' text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

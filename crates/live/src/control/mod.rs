@@ -15,6 +15,7 @@ mod http_error;
 mod metrics;
 mod names;
 mod peers;
+mod request;
 mod routes;
 mod sample;
 mod sample_counter;
@@ -44,13 +45,16 @@ use crate::serve::{SchedulerThread, ServedTaskError, ServedTaskReport, Serving, 
 use self::peers::Peers;
 pub use api::{
     BlockRange, Decisions, Durations, Expectation, LaggedNews, Margin, MovementDirection,
-    MovementEnd, Refresh, Refusal, Route, Scheduling, ServerStatus, Task, TaskRequest, TaskState,
-    UnreadableNews, WrittenRanges,
+    MovementEnd, Refresh, Refusal, Route, Scheduling, ServerStatus, Task, UnreadableNews,
+    WrittenRanges,
 };
 
 pub(crate) use api::BLOCKS_END;
 pub use client::{BlockStream, ControlClient, ControlError};
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
+pub use freewheel_freeblock::{PromoteTail, TaskOrder};
+pub use freewheel_host::tasks::TaskState;
+pub use request::TaskRequest;
 pub use sample::{SampleReport, SampleRequest, SampleTenth};
 pub use sample_counter::{SampleBias, SampleCounter, SampleResult, ShareEstimate};
 pub use server_report::ServerReport;

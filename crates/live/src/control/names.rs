@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use freewheel_freeblock::tasks::{Priority, TaskKind};
-use freewheel_host::tasks::SERVED_KINDS;
+use freewheel_host::tasks::{SERVED_KINDS, TaskState};
+use serde::Deserialize;
 use serde::de::{Deserializer, EnumAccess, Error, VariantAccess, Visitor};
-use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Words of the kinds that a server has.
@@ -25,6 +26,12 @@ pub(super) struct KindSchema;
 
 /// Schema of a [`Priority`].
 pub(super) struct PrioritySchema;
+
+/// Schema of a [`TaskState`].
+pub(super) struct StateSchema;
+
+/// Schema of the part of a [`TaskOrder`](freewheel_freeblock::TaskOrder) that a server understands.
+pub(super) struct OrderSchema;
 
 fn one_of<const N: usize>(words: [&str; N], description: &str) -> RefOr<Schema> {
     let one = ObjectBuilder::new().schema_type(Type::String);
@@ -53,6 +60,86 @@ impl PartialSchema for PrioritySchema {
 impl ToSchema for PrioritySchema {
     fn name() -> Cow<'static, str> {
         "TaskPriority".into()
+    }
+}
+
+impl PartialSchema for StateSchema {
+    fn schema() -> RefOr<Schema> {
+        one_of(TaskState::ALL.map(TaskState::word), "State of a task.")
+    }
+}
+
+impl ToSchema for StateSchema {
+    fn name() -> Cow<'static, str> {
+        "TaskState".into()
+    }
+}
+
+impl PartialSchema for OrderSchema {
+    fn schema() -> RefOr<Schema> {
+        let text =
+            |about: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(about));
+        let cost = ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .description(Some("Largest share of the round's time: more than 0 and at most 1."));
+        let tail = ObjectBuilder::new()
+            .description(Some(
+                "Reads the last blocks of a round by foreground requests, at this cost. When absent the \
+                 last blocks wait for gaps.",
+            ))
+            .property("cost", cost)
+            .property("outstanding", whole("Most of these requests at a time; when absent 1."))
+            .property("merged_max", text("Most bytes in one of them; when absent 64KiB."))
+            .required("cost");
+        ObjectBuilder::new()
+            .description(Some("Kind, range and pace of a task."))
+            .property("kind", Ref::from_schema_name("TaskKind"))
+            .property("start", text("First byte of the task: a multiple of 512, as \"1GiB\"."))
+            .property("length", text("Length from there on; when absent to the end of the drive."))
+            .property(
+                "block_size",
+                text(
+                    "Least size of a read: a multiple of 512 up to 1 MiB. When absent the server chooses \
+                     about an eighth of a track of the drive, from 4 KiB to 64 KiB.",
+                ),
+            )
+            .property("priority", Ref::from_schema_name("TaskPriority"))
+            .property(
+                "deadline",
+                text("Deadline of a round, from its beginning, as \"8h\". A late round weighs more. At most a year."),
+            )
+            .property(
+                "idle_after",
+                text("Uses idle time as well, after this time without a client's request, as \"20ms\": at most a year."),
+            )
+            .property("promote_tail", tail)
+            .property(
+                "repeat",
+                ObjectBuilder::new()
+                    .schema_type(Type::Boolean)
+                    .description(Some("Begins another round after each one.")),
+            )
+            .required("kind")
+            .into()
+    }
+}
+
+impl ToSchema for OrderSchema {
+    fn name() -> Cow<'static, str> {
+        "TaskOrder".into()
+    }
+}
+
+fn whole(about: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer).description(Some(about))
+}
+
+/// A [`TaskKind`] that a server has.
+pub(super) struct ServedKind(pub TaskKind);
+
+impl<'de> Deserialize<'de> for ServedKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        served_kind(from).map(Self)
     }
 }
 

@@ -20,10 +20,9 @@ use utoipa_axum::routes;
 
 use freewheel_units::SimTime;
 
-use super::api::{
-    LaggedNews, Refusal, Route, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
-};
+use super::api::{LaggedNews, Refusal, Route, ServerStatus, Task, UnreadableNews, WrittenRanges};
 use super::metrics;
+use super::request::TaskRequest;
 use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered, declared_length};
 use crate::serve::{Item, News, REGION_BLOCKS, Reader, ServedTaskError};
@@ -64,6 +63,7 @@ impl IntoResponse for Unanswered {
             | Self::Task(
                 ServedTaskError::Task(_)
                 | ServedTaskError::PartSector { .. }
+                | ServedTaskError::Order(_)
                 | ServedTaskError::Refresh(_),
             ) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotUnderstood { status, .. } => *status,
@@ -135,9 +135,9 @@ async fn create(
     let _room = server.room_for(declared_length(request.headers())).await?;
     let body = timeout(longest, Json::<TaskRequest>::from_request(request, &())).await;
     let Json(request) = body.map_err(|_| Unanswered::TooSlow(longest))??;
-    let spec =
-        request.spec(server.blocks, server.serving.usual_block()).map_err(Unanswered::Request)?;
-    let task = server.about(move |scheduler_thread| scheduler_thread.create(spec)).await?;
+    let ordered = request.ordered(server.blocks, server.serving.usual_block());
+    let ordered = ordered.map_err(Unanswered::Request)?;
+    let task = server.about(move |scheduler_thread| scheduler_thread.create(ordered)).await?;
     Ok((StatusCode::CREATED, Json(task)))
 }
 

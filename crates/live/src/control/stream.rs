@@ -13,7 +13,9 @@
 use freewheel_units::BLOCK_BYTES;
 use thiserror::Error;
 
-use super::api::{BlockRange, TaskState};
+use freewheel_host::tasks::TaskState;
+
+use super::api::BlockRange;
 
 /// First line of the stream.
 pub(super) const MAGIC: &str = "freewheel-blocks 1\n";
@@ -71,7 +73,7 @@ impl Record {
             Self::Unreadable { first_block, blocks } => {
                 format!("unreadable {first_block} {blocks}\n")
             }
-            Self::End(state) => format!("end {}\n", format!("{state:?}").to_lowercase()),
+            Self::End(state) => format!("end {}\n", state.word()),
         }
     }
 }

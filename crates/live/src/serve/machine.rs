@@ -15,7 +15,7 @@ use std::time::Duration;
 use freewheel_freeblock::tasks::Extent;
 use freewheel_host::deadline::{DecisionDeadline, DecisionTiming, Search};
 use freewheel_host::scheduler::{Answer, OWN_COMMANDS, Request};
-use freewheel_host::tasks::{ServedTaskError, ServedTaskOutput, ServedTaskReport, ServedTaskSpec};
+use freewheel_host::tasks::{ServedOrder, ServedTaskError, ServedTaskOutput, ServedTaskReport};
 use freewheel_host::{Account, Client, DecisionStart, FreeCost, HostScheduler, MarginInUse};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::Errno;
@@ -513,9 +513,9 @@ impl<S: Surroundings> ServerMachine<S> {
     }
 
     /// Begins a background task.
-    pub fn create(&mut self, spec: ServedTaskSpec) -> Result<ServedTaskReport, ServedTaskError> {
+    pub fn create(&mut self, ordered: ServedOrder) -> Result<ServedTaskReport, ServedTaskError> {
         let now = self.now();
-        let id = self.scheduler.tasks_mut().create(now, spec)?;
+        let id = self.scheduler.tasks_mut().create(now, ordered)?;
         self.scheduler.tasks().report(id, now)
     }
 
@@ -536,7 +536,7 @@ impl<S: Surroundings> ServerMachine<S> {
     /// Begins a task that waits for somebody to take its data.
     pub fn read(&mut self, id: u64) -> Result<Reader, ServedTaskError> {
         let now = self.now();
-        let since = self.scheduler.tasks().report(id, now)?.spec.skip_since;
+        let since = self.scheduler.tasks().report(id, now)?.skip_since;
         let written = self.written(since);
         self.scheduler.tasks_mut().reader_came(now, id, HANDED_ON_MAX, &written)?;
         let (sink, reader) = reader();

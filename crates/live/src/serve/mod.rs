@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use freewheel_freeblock::tasks::{CADENCE, Extent, Tasks};
+use freewheel_freeblock::tasks::{CADENCE, Tasks};
 use freewheel_freeblock::{Effort, Options as PlannerOptions, Rule};
 use freewheel_host::scheduler::{Erase, Request};
 use freewheel_host::tasks::ServedTasks;
@@ -41,11 +41,11 @@ use self::machine::{Ask, Message};
 use self::scheduler_thread::RealTime;
 use crate::nbd::{Caller, Responder, Service};
 
-pub use freewheel_freeblock::PredictionMark;
 pub use freewheel_freeblock::tasks::TaskKind;
+pub use freewheel_freeblock::{PredictionMark, TaskOrder};
 pub use freewheel_host::scheduler::REGION_BLOCKS;
 pub use freewheel_host::tasks::{
-    RefreshReport, ServedTaskError, ServedTaskReport, ServedTaskSpec, ServedTaskState,
+    RefreshReport, ServedOrder, ServedTaskError, ServedTaskReport, TaskParts, TaskState,
     shortest_track, usual_block,
 };
 pub use machine::Status;
@@ -150,7 +150,7 @@ pub struct Setup {
     /// Rule that fills gaps.
     pub rule: Rule,
     /// The background task to begin with.
-    pub task: Option<ServedTaskSpec>,
+    pub task: Option<TaskOrder>,
     /// Called with each warning.
     pub notice: Notice,
     /// Called when the scheduler's thread has ended, also when it has failed.
@@ -171,13 +171,13 @@ impl Setup {
         }
     }
 
-    /// Begins with a scrub of the whole device, over and over. It reads `block_size` blocks of 512 B at
-    /// once; if not given, the usual number for sectors of `sector_blocks`.
-    pub fn scrubbing(self, block_size: Option<u32>, sector_blocks: u32) -> Self {
-        let whole = Extent::new(0, self.drive.blocks().get());
-        let size = block_size.unwrap_or_else(|| usual_block(&self.drive, sector_blocks));
-        let scrub = ServedTaskSpec::new(TaskKind::Scrub, whole, size);
-        Self { task: Some(ServedTaskSpec { repeats: true, ..scrub }), ..self }
+    /// Begins with a scrub of the whole device, over and over, in blocks of this size; if not given, of the
+    /// usual one for sectors of `sector_blocks`.
+    pub fn scrubbing(self, block_size: Option<Bytes>, sector_blocks: u32) -> Self {
+        let kind = TaskKind::Scrub;
+        let scrub = TaskOrder { kind, block_size, repeat: true, ..TaskOrder::default() };
+        let usual = usual_block(&self.drive, sector_blocks);
+        Self { task: Some(scrub.completed(self.drive.blocks(), usual)), ..self }
     }
 }
 
@@ -312,7 +312,7 @@ impl Serving {
         let physical_bytes = physical_blocks * BLOCK_BYTES as u32;
         let sectors = SectorSizes { logical_bytes: abilities.sector_bytes, physical_bytes };
         if let Some(task) = task {
-            scheduler.tasks_mut().create(SimTime::ZERO, task)?;
+            scheduler.tasks_mut().create(SimTime::ZERO, task.into())?;
         }
         let export = export(name, found, abilities);
         let BackendChannel { inbox, messages } = channel;

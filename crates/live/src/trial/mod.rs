@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::control::{
     ControlClient, ControlError, ControlLimits, ControlServer, ControlServerError, TaskKind,
-    TaskRequest,
+    TaskOrder,
 };
 use crate::nbd::{Access, Address, Limits, ListenError, Server, Service, Stop};
 use crate::serve::backend::{ExportError, NbdBackend};
@@ -154,12 +154,9 @@ fn play_in_front(
     beside(server, || {
         if let Some(free) = experiment.config.freeblock.as_ref().and_then(|free| free.tasks.first())
         {
-            let task = TaskRequest {
-                block_size_bytes: Some(free.block_size.get()),
-                repeat: true,
-                ..TaskRequest::new(TaskKind::Scan)
-            };
-            ControlClient::new(control.path())?.create(&task)?;
+            let (kind, block_size) = (TaskKind::Scan, free.block_size);
+            let scan = TaskOrder { kind, block_size, repeat: true, ..TaskOrder::default() };
+            ControlClient::new(control.path())?.create(&scan.into())?;
         }
         Ok(play(&mut clients, &front.uri("", false), length)?)
     })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freewheel_freeblock::tasks::{Extent, TaskKind};
 use freewheel_live::serve::backend::{DeviceError, DeviceErrorKind};
 use freewheel_live::serve::machine::Message;
-use freewheel_live::serve::{Item, Reader, ServedTaskSpec, ServedTaskState};
+use freewheel_live::serve::{Item, Reader, ServedOrder, TaskOrder, TaskParts, TaskState};
 use freewheel_units::{SimDuration, SimTime};
 use futures_util::FutureExt;
 
@@ -38,12 +38,12 @@ impl Life<'_> {
         if self.prng.chance(0.6) {
             let all = Extent::new(0, self.export.size / SECTOR as u64);
             let idle_after = self.prng.chance(0.5).then(|| SimDuration::from_ms(2));
-            let spec = ServedTaskSpec {
-                repeats: true,
+            let spec = TaskOrder {
+                repeat: true,
                 idle_after,
-                ..ServedTaskSpec::new(TaskKind::Scrub, all, 8)
+                ..TaskOrder::served(TaskKind::Scrub, all, 8)
             };
-            self.machine.create(spec).expect("a valid task");
+            self.machine.create(spec.into()).expect("a valid task");
         }
     }
 
@@ -56,16 +56,16 @@ impl Life<'_> {
         let range = if self.prng.chance(0.7) { self.plan.hot } else { all };
         let idle_after = self.prng.chance(0.5).then(|| SimDuration::from_us(self.prng.below(2000)));
         let block_size = [8, 16, 64][self.prng.below(3) as usize];
-        let spec = ServedTaskSpec {
-            repeats: true,
+        let spec = TaskOrder {
+            repeat: true,
             idle_after,
-            ..ServedTaskSpec::new(
+            ..TaskOrder::served(
                 TaskKind::Refresh,
                 Extent::new(range.0, range.1 - range.0),
                 block_size,
             )
         };
-        let id = self.machine.create(spec).expect("a valid task").id;
+        let id = self.machine.create(spec.into()).expect("a valid task").id;
         self.tell(|| format!("refresh {id} of {range:?} in {block_size} begins"));
         if self.prng.chance(0.3) {
             self.machine.promote(id).expect("it runs");
@@ -107,27 +107,27 @@ impl Life<'_> {
         let block_size = [8, 16, 64, 128][self.prng.below(4) as usize];
         let range = (range.0 / self.plan.sector * self.plan.sector, range.1);
         let kind = if self.prng.chance(0.2) { TaskKind::Scan } else { TaskKind::Backup };
-        let spec = ServedTaskSpec {
-            has_reader: true,
+        let order = TaskOrder {
             idle_after: self
                 .prng
                 .chance(0.5)
                 .then(|| SimDuration::from_us(self.prng.below(20_000))),
-            ..ServedTaskSpec::new(kind, Extent::new(range.0, range.1 - range.0), block_size)
+            ..TaskOrder::served(kind, Extent::new(range.0, range.1 - range.0), block_size)
         };
-        self.begin_backup(spec, range, BTreeMap::new());
+        let ordered = ServedOrder { has_reader: true, ..order.into() };
+        self.begin_backup(ordered, range, BTreeMap::new());
         let status = self.machine.status();
         assert!(!status.tasks.is_empty());
     }
 
     pub fn begin_backup(
         &mut self,
-        spec: ServedTaskSpec,
+        ordered: ServedOrder,
         range: (u64, u64),
         kept: BTreeMap<u64, u64>,
     ) {
-        let (block_size, kind) = (spec.block_size.into(), spec.kind);
-        let report = self.machine.create(spec).expect("a valid task");
+        let (block_size, kind) = (ordered.order.size().into(), ordered.order.kind);
+        let report = self.machine.create(ordered).expect("a valid task");
         self.tell(|| {
             format!("{} {} of {range:?} in {block_size} is asked for", kind.word(), report.id)
         });
@@ -173,14 +173,13 @@ impl Life<'_> {
         }
         self.summary.backups_continued += 1;
         let whole = Extent::new(from, to - from);
-        let spec = ServedTaskSpec {
-            has_reader: true,
+        let order = TaskOrder {
             idle_after: Some(SimDuration::from_ms(1)),
-            skip,
-            skip_since: backup.began_at,
-            ..ServedTaskSpec::new(TaskKind::Backup, whole, backup.block_size as u32)
+            ..TaskOrder::served(TaskKind::Backup, whole, backup.block_size as u32)
         };
-        self.begin_backup(spec, backup.range, kept);
+        let parts = TaskParts { skip, skip_since: backup.began_at, ..TaskParts::default() };
+        let ordered = ServedOrder { parts, has_reader: true, ..order.into() };
+        self.begin_backup(ordered, backup.range, kept);
     }
 
     /// Readers take what has come, begin, or give up.
@@ -248,8 +247,8 @@ impl Life<'_> {
                     self.tell(|| format!("backup {} is {:?}", backup.task, report.state));
                     self.summary.copied += report.copied.get();
                     match report.state {
-                        ServedTaskState::Done => self.check_backup(backup)?,
-                        ServedTaskState::Aborted if self.prng.chance(0.7) => self.continues(backup),
+                        TaskState::Done => self.check_backup(backup)?,
+                        TaskState::Aborted if self.prng.chance(0.7) => self.continues(backup),
                         _ => {}
                     }
                     return Ok(true);

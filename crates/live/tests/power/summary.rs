@@ -78,7 +78,7 @@ impl Summary {
             self.superseded += refresh.superseded.get();
             self.busy += refresh.busy.get();
         }
-        let scrubs = status.tasks.iter().filter(|task| task.spec.kind == TaskKind::Scrub);
+        let scrubs = status.tasks.iter().filter(|task| task.order.kind == TaskKind::Scrub);
         for scrub in scrubs {
             self.scrubs += 1;
             self.scrubbed_blocks += scrub.delivered.get();

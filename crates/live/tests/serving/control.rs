@@ -8,7 +8,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use freewheel_live::control::{ControlClient, ControlLimits, ControlServer, TaskKind, TaskRequest};
+use freewheel_live::control::{
+    ControlClient, ControlLimits, ControlServer, TaskKind, TaskOrder, TaskRequest,
+};
+
+use freewheel_units::Bytes;
 
 use crate::common::{STALLED_REQUESTS_MAX, eventually};
 use crate::world::{Beneath, World};
@@ -156,7 +160,8 @@ fn of_long_bodies_two_may_come_at_once_and_short_ones_always() {
         let begun = Instant::now();
         let client = ControlClient::new(&server.path()).unwrap();
         // A number that is none comes back at once.
-        let short = client.create(&TaskRequest { block_size_bytes: Some(1), ..scan() });
+        let block_size = Some(Bytes::new(1));
+        let short = client.create(&TaskOrder { block_size, ..scan() }.into());
         assert!(short.is_err() && begun.elapsed() < Duration::from_secs(2), "{short:?}");
         all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<String>>()
     });
@@ -166,8 +171,8 @@ fn of_long_bodies_two_may_come_at_once_and_short_ones_always() {
     assert!(of("2 requests with long bodies are under way") >= 1, "{answers:?}");
 }
 
-fn scan() -> TaskRequest {
-    TaskRequest::new(TaskKind::Scan)
+fn scan() -> TaskOrder {
+    TaskRequest::new(TaskKind::Scan).order
 }
 
 #[test]
@@ -297,8 +302,8 @@ fn documents_that_are_not_understood_are_refused() {
         ("no JSON", post("kind=scan"), "400"),
         ("half of a document", post(r#"{"kind":"scan""#), "400"),
         ("more behind a document", post(r#"{"kind":"scan"} {"kind":"scan"}"#), "400"),
-        ("a number that is none", post(r#"{"kind":"scan","blocks":NaN}"#), "400"),
-        ("a number beyond all", post(r#"{"kind":"scan","blocks":1e999}"#), "400"),
+        ("a number that is none", post(r#"{"kind":"scan","skip_since_ns":NaN}"#), "400"),
+        ("a number beyond all", post(r#"{"kind":"scan","skip_since_ns":1e999}"#), "400"),
         ("a deep nest", post(&"[".repeat(1 << 20)), "400"),
         ("a deep nest of objects, by its first field", post(&r#"{"a":"#.repeat(1 << 18)), "422"),
         ("a field twice", post(r#"{"kind":"scan","kind":"scrub"}"#), "422"),
@@ -306,18 +311,22 @@ fn documents_that_are_not_understood_are_refused() {
         ("nothing", post("null"), "422"),
         ("a list", post("[]"), "422"),
         ("a field that is not", post(r#"{"kind":"scan","root":true}"#), "422"),
-        ("a number too large", post(r#"{"kind":"scan","blocks":18446744073709551616}"#), "422"),
-        ("no blocks", post(r#"{"kind":"scan","blocks":0}"#), "422"),
         (
-            "blocks beyond the end of numbers",
-            post(r#"{"kind":"scan","first_block":1,"blocks":18446744073709551615}"#),
+            "a number too large",
+            post(r#"{"kind":"scan","skip_since_ns":18446744073709551616}"#),
             "422",
         ),
-        ("blocks of no size", post(r#"{"kind":"scan","block_size_bytes":0}"#), "422"),
-        ("blocks of a part", post(r#"{"kind":"scan","block_size_bytes":513}"#), "422"),
+        ("no blocks", post(r#"{"kind":"scan","length":"0B"}"#), "422"),
+        (
+            "blocks beyond the end of numbers",
+            post(r#"{"kind":"scan","start":"512B","length":"18446744073709551104B"}"#),
+            "422",
+        ),
+        ("blocks of no size", post(r#"{"kind":"scan","block_size":"0B"}"#), "422"),
+        ("blocks of a part", post(r#"{"kind":"scan","block_size":"513B"}"#), "422"),
         (
             "blocks without end",
-            post(r#"{"kind":"scan","block_size_bytes":18446744073709551104}"#),
+            post(r#"{"kind":"scan","block_size":"18446744073709551104B"}"#),
             "422",
         ),
         (

@@ -2,7 +2,7 @@
 
 use freewheel_freeblock::tasks::{Extent, TaskKind};
 use freewheel_live::serve::backend::DeviceErrorKind;
-use freewheel_live::serve::{ServedTaskSpec, ServedTaskState};
+use freewheel_live::serve::{TaskOrder, TaskState};
 use freewheel_nbd::{Command, Errno, Span};
 use freewheel_units::SimDuration;
 
@@ -40,12 +40,12 @@ fn a_flush_that_failed_for_one_client_fails_for_all_and_is_said_once() {
     }
     assert_eq!(flushes(), so_far, "the device is not asked again");
     let scan = ask(&world, |thread| {
-        let scan = ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, 4096), 128);
+        let scan = TaskOrder::served(TaskKind::Scan, Extent::new(0, 4096), 128);
         let idle_after = Some(SimDuration::from_ms(1));
-        thread.create(ServedTaskSpec { idle_after, ..scan }).unwrap()
+        thread.create(TaskOrder { idle_after, ..scan }.into()).unwrap()
     });
     let state = || ask(&world, move |thread| thread.task(scan.id)).unwrap().state;
-    assert!(eventually(|| state() == ServedTaskState::Done), "tasks go on");
+    assert!(eventually(|| state() == TaskState::Done), "tasks go on");
     let notices = ask(&world, |thread| thread.status()).notices;
     let said: Vec<_> = notices.iter().filter(|text| text.contains("flush failed")).collect();
     assert_eq!(said.len(), 1, "{notices:?}");

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use freewheel_freeblock::tasks::{Extent, TaskKind};
 use freewheel_live::serve::backend::{Claim, ExportError, FileBackend, NbdBackend};
-use freewheel_live::serve::{BackendChannel, ServedTaskError, ServedTaskSpec, ServedTaskState};
+use freewheel_live::serve::{BackendChannel, ServedTaskError, TaskOrder, TaskState};
 use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
 use freewheel_units::Prng;
 
@@ -72,7 +72,7 @@ fn what_is_written_is_in_the_export_beneath_and_is_read_back_while_a_scrub_runs(
     assert!(below.read(0, disk.len() as u32).unwrap() == disk);
     drop((client, below));
     let scrub = ask(&world, |thread| thread.status()).tasks.remove(0);
-    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (ServedTaskState::Running, 0));
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (TaskState::Running, 0));
     assert!(world.serving.finish().is_some());
     assert_eq!(gone(&world.notices).len(), 0, "not at an ordinary end");
     assert_eq!(world.beneath.stop().broken, 0);
@@ -202,7 +202,7 @@ fn a_server_that_takes_whole_sectors_only_gets_no_others_and_neither_does_ours()
         }
     }
     let scan = ask(&world, |thread| {
-        thread.create(ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, 800), 4))
+        thread.create(TaskOrder::served(TaskKind::Scan, Extent::new(0, 800), 4).into())
     });
     assert!(matches!(scan, Err(ServedTaskError::PartSector { .. })), "{scan:?}");
 }
@@ -238,7 +238,7 @@ fn a_server_that_never_answers_is_gone_after_the_limit_and_every_request_is_told
     let notice = gone(&world.notices).remove(0);
     assert!(notice.contains("no answer for 500ms"), "{notice}");
     let scrub = ask(&world, |thread| thread.status()).tasks.remove(0);
-    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (ServedTaskState::Lost, 0));
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (TaskState::Lost, 0));
 }
 
 #[test]
@@ -258,11 +258,11 @@ fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unrea
         assert_eq!(client.flush(), Err(Errno::Shutdown));
     }
     let told = serving.ask(|thread| {
-        let scan = thread.create(ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, 1024), 8));
+        let scan = thread.create(TaskOrder::served(TaskKind::Scan, Extent::new(0, 1024), 8).into());
         (thread.status().tasks.remove(0), scan)
     });
     let (scrub, scan) = told.blocking_recv().unwrap();
-    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (ServedTaskState::Lost, 0));
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (TaskState::Lost, 0));
     assert!(matches!(scan, Err(ServedTaskError::Lost { .. })), "{scan:?}");
     assert!(serving.finish().is_some());
     assert_eq!(gone(&notices).len(), 1, "once");

@@ -9,7 +9,7 @@ use freewheel_freeblock::tasks::{Extent, TaskKind};
 use freewheel_host::{PredictionSpec, PredictiveScheduler};
 use freewheel_live::nbd::{Limits, Memory, Responder, Service};
 use freewheel_live::serve::backend::{Backend, NbdBackend};
-use freewheel_live::serve::{BackendChannel, ServedTaskSpec, Serving, Setup};
+use freewheel_live::serve::{BackendChannel, Serving, Setup, TaskOrder};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_nbd::{Command, Errno, Export, Span};
@@ -150,9 +150,9 @@ impl Front {
             name: NAME.into(),
             scheduler,
             rule: Rule::Paths,
-            task: Some(ServedTaskSpec {
-                repeats: true,
-                ..ServedTaskSpec::new(TaskKind::Scrub, whole, 128)
+            task: Some(TaskOrder {
+                repeat: true,
+                ..TaskOrder::served(TaskKind::Scrub, whole, 128)
             }),
             notice: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
             ended: Box::new(|| {}),

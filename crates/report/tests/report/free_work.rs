@@ -42,7 +42,7 @@ fn numbers_are_those_of_the_sums() {
     assert!(is(task.rounds_a_day.unwrap(), own.rounds_a_day().unwrap()));
     assert_eq!(task.last_5_percent, own.time_share_of_last(0.05));
     assert_eq!(task.ended_ns, Some(own.rounds.iter().map(|round| round.elapsed_ns).sum()));
-    let blocks: u64 = own.all_rounds().map(|round| round.blocks()).sum();
+    let blocks: u64 = own.all_rounds().map(|round| round.deliveries.blocks()).sum();
     assert_eq!(task.delivered.total(), blocks);
     assert!(is(task.efficiency, work.efficiency));
     let seconds = result.elapsed_ns as f64 / 1e9;

@@ -3,13 +3,13 @@
 use std::num::NonZeroU32;
 
 use freewheel_freeblock::tasks::TaskKind;
-use freewheel_freeblock::{Adapt, IdleTimer, Patience, Rule};
+use freewheel_freeblock::{Adapt, IdleTimer, Patience, Rule, TaskOrder};
 use freewheel_host::SameTrack;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::task::{TaskConfig, names};
+use super::names::names;
 use crate::toml_faults::check_whole;
 
 /// Longest margin. A longer one than a turn leaves no part of any gap.
@@ -45,7 +45,7 @@ pub struct FreeblockConfig {
     #[serde(skip_serializing_if = "is_distinct")]
     pub same_track: SameTrack,
     /// The tasks, which compete for the same gaps; when absent one scan.
-    pub tasks: Vec<TaskConfig>,
+    pub tasks: Vec<TaskOrder>,
     /// Uses idle time as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleConfig>,
@@ -61,7 +61,7 @@ impl Default for FreeblockConfig {
             steps_max: None,
             conservatism: SimDuration::ZERO,
             same_track: SameTrack::Distinct,
-            tasks: vec![TaskConfig::default()],
+            tasks: vec![TaskOrder::default()],
             idle: None,
         }
     }
@@ -165,7 +165,7 @@ impl FreeblockConfig {
             return Err("`tasks` is empty: at least one is needed, or no `freeblock`".into());
         }
         for (number, task) in self.tasks.iter().enumerate() {
-            let checked = task.check(capacity).and_then(|()| task.check_rounds(capacity, arms));
+            let checked = task.check(capacity, arms);
             checked.map_err(|message| format!("{}{message}", place(number)))?;
         }
         if self.conservatism > CONSERVATISM_MAX {
@@ -186,7 +186,7 @@ impl FreeblockConfig {
     pub(crate) fn check_sectors(&self, least: Bytes) -> Result<(), String> {
         for (number, task) in self.tasks.iter().enumerate() {
             let values = [
-                ("block_size", task.block_size),
+                ("block_size", task.block()),
                 ("start", task.start),
                 ("other_start", task.other_start.unwrap_or_default()),
             ];
@@ -202,7 +202,7 @@ impl FreeblockConfig {
     fn check_names(&self) -> Result<(), String> {
         let tasks = &self.tasks;
         for (number, task) in tasks.iter().enumerate() {
-            let same = |other: &&TaskConfig| other.name.is_some() && other.name == task.name;
+            let same = |other: &&TaskOrder| other.name.is_some() && other.name == task.name;
             if let Some(name) =
                 tasks[..number].iter().find(same).and_then(|task| task.name.as_ref())
             {
@@ -264,8 +264,8 @@ impl FreeblockConfig {
     pub(crate) fn with_endless_write_back(&self, capacity: Blocks) -> Self {
         // Three quarters of it may wait for gaps.
         let memory = Some(Bytes::new(2 * capacity.bytes().get()));
-        let endless = |task: TaskConfig| match task.kind {
-            TaskKind::WriteBack => TaskConfig { memory, ..task },
+        let endless = |task: TaskOrder| match task.kind {
+            TaskKind::WriteBack => TaskOrder { memory, ..task },
             _ => task,
         };
         let tasks = self.tasks.iter().cloned().map(endless).collect();
@@ -280,10 +280,10 @@ impl FreeblockConfig {
 
     /// Tasks that a run for comparison keeps: the write-back or not, and others that set the run's
     /// length or use more than gaps. Work in gaps alone does not affect the foreground.
-    fn that_matter(&self, tasks: Vec<TaskConfig>, with_write_back: bool) -> Vec<TaskConfig> {
-        let is_felt = |task: &TaskConfig| task.rounds.is_some() || task.promote_tail.is_some();
+    fn that_matter(&self, tasks: Vec<TaskOrder>, with_write_back: bool) -> Vec<TaskOrder> {
+        let is_felt = |task: &TaskOrder| task.rounds.is_some() || task.promote_tail.is_some();
         let are_felt = self.idle.is_some() || self.tasks.iter().any(is_felt);
-        let stays = |task: &TaskConfig| match task.kind {
+        let stays = |task: &TaskOrder| match task.kind {
             TaskKind::WriteBack => with_write_back,
             _ => are_felt,
         };
@@ -291,7 +291,7 @@ impl FreeblockConfig {
     }
 
     /// Configuration with these tasks; None when there are none.
-    fn with_tasks(&self, tasks: Vec<TaskConfig>) -> Option<Self> {
+    fn with_tasks(&self, tasks: Vec<TaskOrder>) -> Option<Self> {
         (!tasks.is_empty()).then(|| Self { tasks, ..self.clone() })
     }
 
@@ -303,7 +303,7 @@ impl FreeblockConfig {
 
     /// Blocks of all rounds that the run waits for, on one arm; None when no task has rounds.
     pub(crate) fn blocks_of_rounds(&self, capacity: Blocks) -> Option<u64> {
-        let of = |task: &TaskConfig| Some(task.rounds? * task.blocks_of_a_round(capacity));
+        let of = |task: &TaskOrder| Some(task.rounds? * task.blocks_of_a_round(capacity));
         let each: Vec<u64> = self.tasks.iter().filter_map(of).collect();
         (!each.is_empty()).then(|| each.iter().sum())
     }

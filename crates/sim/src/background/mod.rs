@@ -3,9 +3,9 @@
 
 mod config;
 mod copies;
+mod names;
 mod result;
 mod running;
-mod task;
 mod uses;
 
 use std::sync::Arc;
@@ -16,25 +16,23 @@ use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
     Opportunity, Options, Planner, Promoter, STEPS_MAX, WriteCache,
 };
-use freewheel_host::{PromotionAnchor, TailPromotion, WriteBack};
+use freewheel_host::{DeliveryPath, PromotionAnchor, TailPromotion, WriteBack};
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use self::copies::CopyAccount;
-use self::running::{DeliveryPath, Running};
-use self::task::names;
+use self::names::names;
+use self::running::Running;
 pub(crate) use self::uses::BeginError;
 use self::uses::Use;
 use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{CONSERVATISM_MAX, FreeblockConfig, IdleConfig, PatienceConfig, PatienceWord};
-pub use freewheel_host::{PromoteTail, WriteBackResult};
-pub use result::{
-    BackgroundResult, GapShares, Gaps, IdleStarts, Progress, PromotedWork, Round, TaskResult,
-};
-pub use task::TaskConfig;
+pub use freewheel_freeblock::{PromoteTail, TaskOrder};
+pub use freewheel_host::{Deliveries, PromotedWork, WriteBackResult};
+pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
 pub use uses::{CompareResult, PrefetchResult, UseResult};
 
 /// The tasks of one arm.
@@ -665,11 +663,11 @@ mod tests {
             assert_eq!(watched.lost, 0);
             let result = watched.background.result(end);
             let (write, scan) = (&result.tasks[0], &result.tasks[1]);
-            let superseded: u64 = write.all_rounds().map(|round| round.superseded).sum();
+            let superseded: u64 = write.all_rounds().map(|round| round.deliveries.superseded).sum();
             assert!(superseded > 50, "{superseded} blocks were written by requests");
-            let settled: u64 = write.all_rounds().map(Round::settled).sum();
+            let settled: u64 = write.all_rounds().map(|round| round.deliveries.settled()).sum();
             assert!(settled <= write.blocks && write.rounds.len() <= 1, "{settled}");
-            assert!(scan.unfinished.blocks() > 100, "the scan beside it goes on");
+            assert!(scan.unfinished.deliveries.blocks() > 100, "the scan beside it goes on");
         }
         // The canary: a task that does not hear of requests overwrites their data.
         assert!(wiped(false, false).0.lost > 100);

@@ -2,6 +2,7 @@
 
 use freewheel_freeblock::tasks::RoundKind;
 use freewheel_freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
+use freewheel_host::Deliveries;
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
@@ -82,34 +83,14 @@ impl IdleStarts {
     }
 }
 
-/// Number and cost of promoted requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct PromotedWork {
-    /// Number of requests.
-    pub requests: u64,
-    /// Blocks of the task that these requests delivered.
-    pub blocks: u64,
-    /// Head time. A write that the drive's buffer took counts with its share of the destage, by blocks.
-    pub head_ns: u64,
-}
-
 /// One round: every block once, or the sample.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Round {
     /// Duration.
     pub elapsed_ns: u64,
-    /// Blocks read in gaps.
-    pub in_gaps: u64,
-    /// Blocks that the foreground moved anyway.
-    pub in_passing: u64,
-    /// Blocks read in idle time.
-    pub in_idle: u64,
-    /// Foreground requests for the last blocks.
-    pub promoted: PromotedWork,
-    /// Copies of a backup's blocks before foreground writes.
-    pub copied: PromotedWork,
-    /// Blocks of a write task that newer foreground data made unnecessary.
-    pub superseded: u64,
+    /// Blocks by the path of their delivery.
+    #[serde(flatten)]
+    pub deliveries: Deliveries,
     /// Use of the gaps.
     pub gaps: Gaps,
     /// Progress at even parts of the blocks, denser towards the end.
@@ -221,16 +202,6 @@ impl TaskResult {
 }
 
 impl Round {
-    /// Blocks delivered.
-    pub fn blocks(&self) -> u64 {
-        self.in_gaps + self.in_passing + self.in_idle + self.promoted.blocks + self.copied.blocks
-    }
-
-    /// Blocks that were delivered or superseded.
-    pub fn settled(&self) -> u64 {
-        self.blocks() + self.superseded
-    }
-
     fn time_share_of_last(&self, part: f64) -> Option<f64> {
         let blocks = self.progress.last()?.blocks as f64;
         let reached = |progress: &&Progress| progress.blocks as f64 >= blocks * (1.0 - part);

@@ -1,12 +1,13 @@
 //! A task during a run: its round, results, and expected end.
 
+use std::mem;
+
 use freewheel_freeblock::tasks::{Event, Extent, Promoted, TaskId, TaskSpec, Tasks};
-use freewheel_freeblock::{Estimate, GapUse, Opportunity, PromotionId};
-use freewheel_host::{PromotionAnchor, RoundState, TailPromotion};
+use freewheel_freeblock::{GapUse, Opportunity, PromotionId, TaskOrder};
+use freewheel_host::{DeliveryPath, PromotionAnchor, TailPromotion, TaskAccount};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
-use super::result::{Progress, Round, TaskResult};
-use super::task::TaskConfig;
+use super::result::{Gaps, Progress, Round, TaskResult};
 use super::uses::{BeginError, Use};
 
 /// Parts of a round after which its progress is noted. The last blocks take most of the time, so notes
@@ -16,21 +17,6 @@ const STEPS: u64 = 200;
 /// Halvings of the last step with a note each.
 const LAST_STEPS: u32 = 10;
 
-/// Path by which a block arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DeliveryPath {
-    /// A rotational gap.
-    Gap,
-    /// Idle time.
-    Idle,
-    /// A foreground request of the workload.
-    Passing,
-    /// A foreground request for the block.
-    Promotion,
-    /// A foreground request for the block before a foreground write replaces it.
-    Copy,
-}
-
 /// A task of one arm.
 #[derive(Clone)]
 pub(super) struct Running {
@@ -38,20 +24,17 @@ pub(super) struct Running {
     spec: TaskSpec,
     blocks: u64,
     name: String,
-    config: TaskConfig,
+    config: TaskOrder,
     rounds: Vec<Round>,
-    round: Round,
-    began: SimTime,
+    /// Use of the gaps of the round under way, and its progress.
+    gaps: Gaps,
+    progress: Vec<Progress>,
+    account: TaskAccount,
     /// Delivery at which the progress is noted next, and all such deliveries.
     note_at: u64,
     steps: Vec<u64>,
-    estimate: Estimate,
-    /// True if the tail promotes the rest of this round, which keeps the estimate of its end steady.
-    is_steady: bool,
     /// Blocks of its rounds that the run still waits for.
     unfinished: u64,
-    /// Promotion of the last blocks of a round, if any.
-    tail: Option<TailPromotion>,
     /// Use that asks for its blocks as they come up, if any.
     user: Option<Use>,
 }
@@ -61,7 +44,7 @@ impl Running {
     pub fn begin(
         tasks: &mut Tasks,
         name: String,
-        config: TaskConfig,
+        config: TaskOrder,
         anchor: PromotionAnchor,
     ) -> Result<Self, BeginError> {
         let capacity = tasks.drive().blocks();
@@ -76,22 +59,20 @@ impl Running {
         let mut running = Self {
             id,
             unfinished: config.rounds.unwrap_or(0) * blocks,
-            tail,
+            account: TaskAccount::new(blocks, 1, tail, SimTime::ZERO),
             spec,
             blocks,
             name,
             config,
             rounds: Vec::new(),
-            round: Round::default(),
-            began: SimTime::ZERO,
+            gaps: Gaps::default(),
+            progress: Vec::new(),
             note_at: 0,
             steps: steps(blocks),
-            estimate: Estimate::new(blocks, 1, SimTime::ZERO),
-            is_steady: false,
             user,
         };
         running.note_at = running.first_step();
-        running.estimate.wears(tasks.wear(id)?);
+        running.account.estimate().wears(tasks.wear(id)?);
         Ok(running)
     }
 
@@ -99,16 +80,11 @@ impl Running {
         self.id
     }
 
-    /// Progress of the round under way.
-    fn state(&self) -> RoundState {
-        let Self { began, blocks, ref round, .. } = *self;
-        let is_over = self.is_done() || !self.config.result_kind().has_rounds();
-        let left = if is_over { 0 } else { blocks - round.settled() };
-        RoundState {
-            number: self.rounds.len(),
-            began,
-            left,
-            spent: SimDuration::from_ns(round.promoted.head_ns),
+    /// Blocks that the round under way still wants.
+    fn left(&self) -> u64 {
+        match self.is_done() || !self.config.result_kind().has_rounds() {
+            true => 0,
+            false => self.blocks - self.account.round().settled(),
         }
     }
 
@@ -123,10 +99,10 @@ impl Running {
     /// for that round.
     pub fn copy_took(&mut self, head: SimDuration) {
         let is_done = self.is_done();
-        let last = self.rounds.last_mut().filter(|_| is_done);
-        let copied = &mut last.unwrap_or(&mut self.round).copied;
-        copied.requests += 1;
-        copied.head_ns += head.ns();
+        match self.rounds.last_mut().filter(|_| is_done) {
+            Some(last) => last.deliveries.copied.took(head),
+            None => self.account.copy_took(head),
+        }
     }
 
     /// Use that requests the task's blocks on demand.
@@ -145,8 +121,7 @@ impl Running {
 
     /// Counts the head time of a promoted request.
     pub fn promotion_took(&mut self, head: SimDuration) {
-        self.round.promoted.requests += 1;
-        self.round.promoted.head_ns += head.ns();
+        self.account.promotion_took(head);
     }
 
     fn is_done(&self) -> bool {
@@ -166,48 +141,30 @@ impl Running {
     }
 
     pub fn tail(&mut self) -> Option<&mut TailPromotion> {
-        self.tail.as_mut()
+        self.account.tail()
     }
 
     /// A foreground request took this head time, perhaps one that the tail has promoted.
     pub fn tail_took(&mut self, promotion: Option<PromotionId>, head: SimDuration) {
-        let Some(tail) = &mut self.tail else { return };
-        if let Some(number) = tail.took(promotion, head) {
-            let round = self.round_mut(number);
-            round.promoted.requests += 1;
-            round.promoted.head_ns += head.ns();
+        if let Some(number) = self.account.tail_took(promotion, head) {
+            self.rounds[number].deliveries.promoted.took(head);
         }
     }
 
     /// The next request for the last blocks of the round, if it is time for one.
     pub fn promote_tail(&mut self, now: SimTime, tasks: &mut Tasks) -> Option<Promoted> {
-        let state = self.state();
-        let promoted = self.tail.as_mut()?.promote(now, tasks, self.id, &state)?;
-        self.is_promoted_from(now);
+        let left = self.left();
+        let promoted = self.account.promote_tail(now, tasks, self.id, left)?;
+        if !self.account.is_steady() {
+            self.account.steady(left, now);
+        }
         Some(promoted)
-    }
-
-    /// The round with this number, or the one under way.
-    fn round_mut(&mut self, number: usize) -> &mut Round {
-        self.rounds.get_mut(number).unwrap_or(&mut self.round)
     }
 
     /// Counts a delivery of `blocks` of 512 B; returns it in blocks of the task.
     pub fn delivered(&mut self, blocks: Blocks, way: DeliveryPath, at: SimTime) -> u64 {
         let blocks = blocks.get() / u64::from(self.spec.block_size);
-        let count = match way {
-            DeliveryPath::Gap => &mut self.round.in_gaps,
-            DeliveryPath::Idle => &mut self.round.in_idle,
-            DeliveryPath::Passing => &mut self.round.in_passing,
-            DeliveryPath::Promotion => &mut self.round.promoted.blocks,
-            DeliveryPath::Copy => &mut self.round.copied.blocks,
-        };
-        *count += blocks;
-        match way {
-            DeliveryPath::Gap => {}
-            DeliveryPath::Passing | DeliveryPath::Copy => self.estimate.met(blocks),
-            DeliveryPath::Idle | DeliveryPath::Promotion => self.estimate.asked(blocks),
-        }
+        self.account.delivered(blocks, way);
         self.note(at);
         blocks
     }
@@ -215,65 +172,54 @@ impl Running {
     /// Counts `blocks` of 512 B that newer data made unnecessary; returns them in blocks of the task.
     pub fn superseded(&mut self, blocks: Blocks, at: SimTime) -> u64 {
         let blocks = blocks.get() / u64::from(self.spec.block_size);
-        self.round.superseded += blocks;
-        self.estimate.met(blocks);
+        self.account.superseded(blocks);
         self.note(at);
         blocks
-    }
-
-    /// Foreground requests are made for the rest of the round from now on.
-    fn is_promoted_from(&mut self, now: SimTime) {
-        if !self.is_steady {
-            self.is_steady = true;
-            self.estimate.steady(self.state().left, now);
-        }
     }
 
     /// Counts a gap for the task, whichever task used it.
     pub fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         if !self.is_done() {
-            self.round.gaps.add(gap, gap_use);
+            self.gaps.add(gap, gap_use);
         }
     }
 
     /// Ends a round. A repeating task continues, a sample wants every block again, and a task of one
     /// round is over.
     pub fn end_round(&mut self, tasks: &mut Tasks, at: SimTime) {
-        let mut round = std::mem::take(&mut self.round);
-        round.elapsed_ns = at.saturating_since(self.began).ns();
-        let blocks = round.settled();
-        round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
-        self.rounds.push(round);
-        self.began = at;
+        let elapsed_ns = at.saturating_since(self.account.began()).ns();
+        self.account.complete();
+        let deliveries = self.account.begin(self.blocks, false, at);
+        let (gaps, mut progress) = (mem::take(&mut self.gaps), mem::take(&mut self.progress));
+        progress.push(Progress { elapsed_ns, blocks: deliveries.settled(), gaps });
+        self.rounds.push(Round { elapsed_ns, deliveries, gaps, progress });
         self.note_at = self.first_step();
-        self.estimate = Estimate::new(self.blocks, 1, at);
-        self.is_steady = false;
-        if let Some(tail) = &mut self.tail {
-            tail.end_round();
-        }
         if !self.is_done() && tasks.progress(self.id, at).is_err() {
             let begun = tasks.register(at, self.spec.clone());
             self.id = begun.expect("what could be registered before");
         }
         if let Ok(wear) = tasks.wear(self.id) {
-            self.estimate.wears(wear);
+            self.account.estimate().wears(wear);
         }
     }
 
     /// Results at the end of the run.
     pub fn result(self, end: SimTime) -> TaskResult {
         let has_end = self.config.result_kind().has_rounds();
-        let expected = has_end.then(|| self.estimate.end(self.state().left, end)).flatten();
+        let expected = has_end.then(|| self.account.estimated().end(self.left(), end)).flatten();
         let is_done = self.is_done();
-        let mut unfinished = self.round;
-        if !is_done {
-            unfinished.elapsed_ns = end.saturating_since(self.began).ns();
-        }
+        let since = end.saturating_since(self.account.began()).ns();
+        let unfinished = Round {
+            elapsed_ns: if is_done { 0 } else { since },
+            deliveries: *self.account.round(),
+            gaps: self.gaps,
+            progress: self.progress,
+        };
         TaskResult {
             name: self.name,
             kind: self.config.result_kind(),
             blocks: self.blocks,
-            block_bytes: self.config.block_size.get(),
+            block_bytes: self.config.block().get(),
             deadline_ns: self.config.deadline.map(|deadline| deadline.ns()),
             rounds: self.rounds,
             unfinished,
@@ -290,12 +236,13 @@ impl Running {
         if !self.config.result_kind().has_rounds() {
             return;
         }
-        self.estimate.at(self.state().left, at);
-        let done = self.round.settled();
+        let left = self.left();
+        self.account.estimate().at(left, at);
+        let done = self.account.round().settled();
         while done >= self.note_at {
-            let elapsed_ns = at.saturating_since(self.began).ns();
-            self.round.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.round.gaps });
-            let next = self.steps.get(self.round.progress.len());
+            let elapsed_ns = at.saturating_since(self.account.began()).ns();
+            self.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.gaps });
+            let next = self.steps.get(self.progress.len());
             self.note_at = next.copied().unwrap_or(u64::MAX);
         }
     }

@@ -1,16 +1,14 @@
 //! Tasks that request blocks on demand and use them (osdi00 section 2.2).
 
-use freewheel_freeblock::Foreground;
 use freewheel_freeblock::tasks::{Event, TaskError, TaskId, TaskKind, Tasks};
 use freewheel_freeblock::uses::{
     Compare, CompareCounts, CompareError, Pair, PrefetchCounts, PrefetchError, Prefetcher,
 };
+use freewheel_freeblock::{Foreground, TaskOrder};
 use freewheel_host::{WriteBack, WriteBackResult};
 use freewheel_units::{Op, SimTime};
 use serde::Serialize;
 use thiserror::Error;
-
-use super::task::TaskConfig;
 
 /// Reason for which a background task cannot begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -33,7 +31,7 @@ pub(super) enum Use {
 
 impl Use {
     /// Begins the use of a task; None for a task without one.
-    pub fn begin(tasks: &mut Tasks, config: &TaskConfig) -> Result<Option<Self>, BeginError> {
+    pub fn begin(tasks: &mut Tasks, config: &TaskOrder) -> Result<Option<Self>, BeginError> {
         let (now, size, memory) = (SimTime::ZERO, config.size(), config.memory());
         Ok(Some(match config.kind {
             TaskKind::Compare => {
@@ -110,7 +108,7 @@ impl Use {
     }
 
     /// Results of the use.
-    pub fn result(&self, config: &TaskConfig) -> UseResult {
+    pub fn result(&self, config: &TaskOrder) -> UseResult {
         let memory_bytes = config.memory().get();
         match self {
             Self::Compare(compare) => {

@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(freeblock.tasks[1].kind, TaskKind::Scrub);
         let whole = "freeblock.tasks[0]={ block_size = '8KiB' }".to_owned();
         let config = SimConfig::parse(LIST, "test", &[whole]).unwrap();
-        assert_eq!(config.freeblock.unwrap().tasks[0].block_size.get(), 8192);
+        assert_eq!(config.freeblock.unwrap().tasks[0].block().get(), 8192);
     }
 
     #[test]

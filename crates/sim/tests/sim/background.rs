@@ -49,19 +49,19 @@ fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
             assert!(rates[1] > rates[0], "{policy}, {cost}: {rates:?}");
             let mut requests = 0;
             for round in &after.rounds {
-                assert_eq!(round.blocks(), after.blocks);
+                assert_eq!(round.deliveries.blocks(), after.blocks);
                 // The last one may take longer than was expected.
                 let longest_ns = 30_000_000.0;
                 let paid_ns = cost * round.elapsed_ns as f64 + longest_ns;
-                assert!(round.promoted.head_ns as f64 <= paid_ns, "{policy}: {round:?}");
-                assert!(round.promoted.blocks <= 4 * round.promoted.requests);
-                requests += round.promoted.requests;
+                assert!(round.deliveries.promoted.head_ns as f64 <= paid_ns, "{policy}: {round:?}");
+                assert!(round.deliveries.promoted.blocks <= 4 * round.deliveries.promoted.requests);
+                requests += round.deliveries.promoted.requests;
             }
             assert!(requests > 8, "{policy}: {requests}");
             // The workload's requests are all there, and no others.
             let foreground = with.read_response.count + with.write_response.count;
             assert_eq!(foreground, with.requests);
-            assert!(before.rounds.iter().all(|round| round.promoted.requests == 0));
+            assert!(before.rounds.iter().all(|round| round.deliveries.promoted.requests == 0));
         }
     }
 }
@@ -155,7 +155,7 @@ fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
     assert_eq!(result.requests, 2000);
     let background = &result.background[0].tasks[0];
     let rounds = background.all_rounds();
-    assert!(rounds.map(|round| round.promoted.requests).sum::<u64>() > 100);
+    assert!(rounds.map(|round| round.deliveries.promoted.requests).sum::<u64>() > 100);
     // The one that was under way.
     assert!(result.elapsed_ns - last.ns() < 50_000_000);
 }
@@ -216,7 +216,7 @@ fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
             assert_eq!((idle.delay_ns, idle.gain_ns), (delay_ns, gain_ns));
             let background = &with.background[0].tasks[0];
             let rounds = background.all_rounds();
-            let blocks: u64 = rounds.map(|round| round.in_idle).sum();
+            let blocks: u64 = rounds.map(|round| round.deliveries.in_idle).sum();
             (compared, delayed, read) =
                 (compared + 1, delayed + idle.requests_delayed, read + blocks);
         }
@@ -421,7 +421,7 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
     assert_eq!(same.rounds, first.rounds, "what one reads the other has too");
     assert_eq!((&first.name[..], &same.name[..]), ("scrub sample", "scrub sample 2"));
     assert_eq!((&low.name[..], low.kind), ("scan", RoundKind::whole(TaskKind::Scan)));
-    assert!(low.unfinished.blocks() > 100 && low.rounds.is_empty(), "{low:?}");
+    assert!(low.unfinished.deliveries.blocks() > 100 && low.rounds.is_empty(), "{low:?}");
     // The first tasks are the same, so are their ends; the last one has more to do.
     assert_eq!(first.expected_end_ns, same.expected_end_ns);
     assert!(
@@ -457,7 +457,9 @@ fn a_task_fares_the_same_wherever_it_stands() {
             (&first.name, first.kind, first.blocks),
             (&second.name, second.kind, second.blocks)
         );
-        let blocks = |task: &TaskResult| task.all_rounds().map(|round| round.blocks()).sum::<u64>();
+        let blocks = |task: &TaskResult| {
+            task.all_rounds().map(|round| round.deliveries.blocks()).sum::<u64>()
+        };
         let (first, second) = (blocks(first), blocks(second));
         assert!(first > 0 && first.abs_diff(second) * 20 < first, "{first} {second}");
     }
@@ -566,15 +568,19 @@ fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
     let result = with_task(0.5, &format!("{part}rounds = 1\n"));
     let task = &result.background[0].tasks[0];
     let [round] = &task.rounds[..] else { panic!("one round: {}", task.rounds.len()) };
-    assert_eq!((task.blocks, round.blocks()), (32_768, 32_768));
-    assert!(task.is_done() && task.unfinished.blocks() == 0 && task.expected_end_ns.is_none());
-    let copied = round.copied;
+    assert_eq!((task.blocks, round.deliveries.blocks()), (32_768, 32_768));
+    assert!(
+        task.is_done()
+            && task.unfinished.deliveries.blocks() == 0
+            && task.expected_end_ns.is_none()
+    );
+    let copied = round.deliveries.copied;
     // A write of 4 KiB may lie in two blocks, which are one request.
     assert!(copied.requests > 100 && copied.blocks >= copied.requests, "{copied:?}");
     assert!(copied.blocks <= 2 * copied.requests && copied.head_ns > copied.requests * 1_000_000);
     // Nobody else pays.
     let reads_only = with_task(1.0, part);
-    assert_eq!(reads_only.background[0].tasks[0].unfinished.copied.requests, 0);
+    assert_eq!(reads_only.background[0].tasks[0].unfinished.deliveries.copied.requests, 0);
     assert_eq!(reads_only.requests_hash, with_task(1.0, "").requests_hash);
 }
 
@@ -630,10 +636,13 @@ fn a_scheduler_outside_the_drive_writes_every_block_of_a_task_or_a_request_does(
     let config = SimConfig::parse(text, "test", &[]).unwrap();
     let result = Experiment::new(config).unwrap().run().unwrap();
     let round = &result.background[0].tasks[0].rounds[0];
-    assert_eq!(round.settled(), 2048);
-    assert!(round.superseded > 0 && round.in_gaps > 1000, "{round:?}");
+    assert_eq!(round.deliveries.settled(), 2048);
+    assert!(round.deliveries.superseded > 0 && round.deliveries.in_gaps > 1000, "{round:?}");
     let free = result.free.unwrap().time;
-    assert!((round.in_gaps * 32_768..=2048 * 32_768).contains(&free.write_bytes), "{free:?}");
+    assert!(
+        (round.deliveries.in_gaps * 32_768..=2048 * 32_768).contains(&free.write_bytes),
+        "{free:?}"
+    );
     let head = result.elapsed_ns as f64;
     assert!(free.foreground_delay_ns as f64 / head < 0.005, "{free:?}");
 }
@@ -645,9 +654,9 @@ fn a_write_ends_with_every_block_written_or_superseded() {
     let task = &result.background[0].tasks[0];
     assert_eq!((task.kind, task.rounds.len()), (RoundKind::whole(TaskKind::Write), 1));
     let round = &task.rounds[0];
-    assert_eq!((task.blocks, round.settled()), (2048, 2048));
-    assert!(round.superseded > 0 && round.in_gaps > 1000, "{round:?}");
+    assert_eq!((task.blocks, round.deliveries.settled()), (2048, 2048));
+    assert!(round.deliveries.superseded > 0 && round.deliveries.in_gaps > 1000, "{round:?}");
     // Of blocks on two tracks a part may have been written before the rest was superseded.
     let written = result.free.unwrap().time.write_bytes;
-    assert!((round.in_gaps * 32_768..=2048 * 32_768).contains(&written), "{written}");
+    assert!((round.deliveries.in_gaps * 32_768..=2048 * 32_768).contains(&written), "{written}");
 }

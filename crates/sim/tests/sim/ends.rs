@@ -65,7 +65,7 @@ fn the_end_foretold_early_is_within_a_sixth_of_the_true_one_on_a_large_drive() {
     let whole_ns = round_ns("scrub", block) as f64;
     for (requests, part) in [(300, 0.01..0.02), (1000, 0.03..0.06)] {
         let begun = task("scrub", block, requests, "");
-        let read = begun.unfinished.blocks() as f64 / begun.blocks as f64;
+        let read = begun.unfinished.deliveries.blocks() as f64 / begun.blocks as f64;
         assert!(part.contains(&read), "{read} after {requests} requests");
         let predicted = begun.expected_end_ns.unwrap() as f64 / whole_ns;
         assert!((predicted - 1.0).abs() < 1.0 / 6.0, "{predicted:.3} after {requests} requests");

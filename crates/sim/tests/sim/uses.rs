@@ -114,8 +114,8 @@ fn a_comparison_compares_every_pair_once_within_its_memory_whatever_that_is() {
         let CompareResult { counts, memory_bytes } = came;
         let CompareCounts { compared, unmatched_bytes_max } = counts;
         assert_eq!((compared, task.blocks, task.rounds.len()), (512, 1024, 1));
-        assert_eq!(task.rounds[0].settled(), 1024, "each version of a block comes once");
-        assert_eq!(task.unfinished.settled(), 0);
+        assert_eq!(task.rounds[0].deliveries.settled(), 1024, "each version of a block comes once");
+        assert_eq!(task.unfinished.deliveries.settled(), 0);
         assert!(unmatched_bytes_max <= memory_bytes && memory_bytes == kib << 10);
         // A single pair waits with one block.
         assert!(kib > 4 || unmatched_bytes_max == 4096, "{unmatched_bytes_max}");
@@ -138,7 +138,7 @@ fn prefetching_reads_the_rest_of_every_track_and_more_tracks_on_request() {
         assert!(
             hits <= predicted_reads && prefetched <= predicted_blocks && used >= hits && hits > 0
         );
-        let in_gaps = first(&result).unfinished.in_gaps;
+        let in_gaps = first(&result).unfinished.deliveries.in_gaps;
         assert!(in_gaps >= prefetched && first(&result).blocks == 0, "{in_gaps}");
         predicted_reads as f64 / reads as f64
     };
@@ -220,7 +220,7 @@ fn what_promoted_writes_take_of_the_head_is_told_where_the_drive_has_a_cache_of_
         let result = run(config);
         let WriteBackResult { taken, writes, .. } = write_back(&result);
         assert_eq!(taken, writes);
-        let promoted = first(&result).unfinished.promoted;
+        let promoted = first(&result).unfinished.deliveries.promoted;
         assert!(promoted.requests > 100, "{promoted:?}");
         let destaging_ns = (result.destaging * result.arms_ns as f64).round() as u64;
         assert!(promoted.head_ns <= destaging_ns, "{promoted:?} of {destaging_ns}");
@@ -254,7 +254,8 @@ fn most_dirty_blocks_go_in_gaps_beside_a_scrub_for_they_are_worth_more_as_memory
         let pattern = "read_share = 0.667, size = \"8KiB\", align = \"4KiB\"";
         let result = run(thinking(config(10, 4000, pattern, &task)));
         let WriteBackResult { free, promoted, .. } = write_back(&result);
-        let scrubbed = result.background[0].tasks.get(1).map_or(0, |task| task.unfinished.in_gaps);
+        let scrubbed =
+            result.background[0].tasks.get(1).map_or(0, |task| task.unfinished.deliveries.in_gaps);
         (free as f64 / (free + promoted) as f64, scrubbed)
     };
     let ((alone, _), (rival, scrubbed)) = (share("write-back", ""), share("write-back", beside));

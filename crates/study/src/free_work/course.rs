@@ -182,13 +182,16 @@ pub fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
 #[cfg(test)]
 mod tests {
     use freewheel_freeblock::tasks::{RoundKind, TaskKind};
+    use freewheel_sim::background::Deliveries;
 
     use super::*;
 
     /// 100 blocks of 1 MB in 200 s: the first half of them in 50 s, then a third as fast. Half of the
     /// time is latency, at a media rate of 4 MB/s, of which the first half used all.
     fn task() -> TaskResult {
-        let mut round = Round { elapsed_ns: 200_000_000_000, in_gaps: 100, ..Round::default() };
+        let deliveries = Deliveries { in_gaps: 100, ..Deliveries::default() };
+        let elapsed_ns = 200_000_000_000;
+        let mut round = Round { elapsed_ns, deliveries, ..Round::default() };
         for blocks in 1..=100u64 {
             let seconds = if blocks <= 50 { blocks } else { 50 + (blocks - 50) * 3 };
             let used = blocks.min(50) + blocks.saturating_sub(50) / 2;

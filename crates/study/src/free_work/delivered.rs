@@ -1,6 +1,6 @@
 //! Blocks of a task by where they came from.
 
-use freewheel_sim::background::Round;
+use freewheel_sim::background::Deliveries;
 use serde::Serialize;
 
 /// Blocks of a task by where they came from.
@@ -29,7 +29,7 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    pub(super) fn add(&mut self, round: &Round) {
+    pub(super) fn add(&mut self, round: &Deliveries) {
         self.in_gaps += round.in_gaps;
         self.in_passing += round.in_passing;
         self.in_idle += round.in_idle;

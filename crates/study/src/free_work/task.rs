@@ -77,7 +77,9 @@ impl TaskWork {
             result.background.iter().map(|arm| &arm.tasks[number]).collect();
         let TaskResult { ref name, kind, blocks, block_bytes, .. } = *arms[0];
         let mut delivered = Delivered::default();
-        arms.iter().flat_map(|arm| arm.all_rounds()).for_each(|round| delivered.add(round));
+        arms.iter()
+            .flat_map(|arm| arm.all_rounds())
+            .for_each(|round| delivered.add(&round.deliveries));
         let potential = per_second(free.time.potential_ns) * free.media_bytes_per_second as f64;
         let rounds = arms.iter().map(|arm| arm.rounds.len() as u64).sum::<u64>();
         let elapsed_ns: u64 = arms.iter().map(|arm| arm.ended_ns()).sum();
@@ -94,7 +96,7 @@ impl TaskWork {
             rounds_a_day: round_ns.map(|ns| 86_400e9 / ns as f64),
             ended_ns: arms.iter().map(|arm| arm.ended_ns()).max().filter(|_| rounds > 0),
             unfinished: mean(&arms, |arm| {
-                ratio(arm.unfinished.settled() as f64, arm.blocks as f64)
+                ratio(arm.unfinished.deliveries.settled() as f64, arm.blocks as f64)
             }),
             expected_end_ns: ends.and_then(|ends| ends.into_iter().max()),
             deadline: arms[0].deadline_ns.map(|deadline| DeadlineWork::new(&arms, deadline)),

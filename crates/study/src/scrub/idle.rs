@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freewheel_freeblock::tasks::TaskKind;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::{Distribution, Summary};
-use freewheel_sim::background::{FreeblockConfig, IdleConfig, TaskConfig};
+use freewheel_sim::background::{FreeblockConfig, IdleConfig, TaskOrder};
 use freewheel_sim::config::{ConfigError, SimConfig};
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{KeptRecords, Request};
@@ -267,13 +267,13 @@ impl Cuts {
 /// The experiment with a scrub that is half through, until it has read as much as is simulated.
 fn with_scrub(experiment: &Experiment, pause: SimDuration) -> SimConfig {
     let half = experiment.drive.blocks().bytes().get() / 2 / RUN.get() * RUN.get();
-    let task = TaskConfig {
+    let task = TaskOrder {
         kind: TaskKind::Scrub,
-        block_size: RUN,
+        block_size: Some(RUN),
         start: Bytes::new(half),
         length: Some(Bytes::new(half.min(READS_MAX * RUN.get()))),
         rounds: Some(1),
-        ..TaskConfig::default()
+        ..TaskOrder::default()
     };
     let idle = Some(IdleConfig { after: pause, adapt: None, run_max: RUN });
     let (tasks, conservatism) = (vec![task], NO_GAPS);

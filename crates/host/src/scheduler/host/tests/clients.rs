@@ -48,8 +48,8 @@ fn a_flooding_client_delays_another_one_by_a_few_requests() {
 #[test]
 fn a_promoted_task_whose_next_blocks_are_always_the_nearest_leaves_clients_their_turns() {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
-    let scrub = ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) };
-    let id = world.scheduler.tasks_mut().create(world.now, scrub).unwrap();
+    let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
+    let id = world.scheduler.tasks_mut().create(world.now, scrub.into()).unwrap();
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     let mut prng = Prng::new(1, "requests of a client");
     for _ in 0..50 {

@@ -34,8 +34,8 @@ fn failures(world: &mut TestHost) -> BTreeSet<u64> {
 fn once_the_device_is_gone_every_request_of_every_client_fails_and_nothing_is_sent_to_it() {
     for by_a_command in [true, false] {
         let mut world = TestHost::sized(40, 512, &[], SameTrack::Merge);
-        let scrub = ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) };
-        world.scheduler.tasks_mut().create(SimTime::ZERO, scrub).unwrap();
+        let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
+        world.scheduler.tasks_mut().create(SimTime::ZERO, scrub.into()).unwrap();
         let asked = all_kinds(&mut world);
         let mut sent: Vec<DeviceCommand> =
             std::iter::from_fn(|| next(&mut world.scheduler, SimTime::ZERO)).collect();

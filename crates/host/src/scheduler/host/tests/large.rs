@@ -9,8 +9,8 @@ const MIB: u64 = 2048;
 #[test]
 fn every_read_brings_what_its_connection_wrote_before_it_at_any_size() {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
-    let scrub = ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) };
-    world.scheduler.tasks_mut().create(SimTime::ZERO, scrub).unwrap();
+    let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
+    world.scheduler.tasks_mut().create(SimTime::ZERO, scrub.into()).unwrap();
     let mut prng = Prng::new(1, "large requests");
     let half = world.blocks() / 2;
     let mut shadow = world.media.clone();

@@ -14,14 +14,24 @@ use std::sync::Arc;
 use crate::device::DeviceErrorKind;
 use crate::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
 use freewheel_freeblock::tasks::{CADENCE, Extent, TaskKind, Tasks};
-use freewheel_freeblock::{Options, Rule};
+use freewheel_freeblock::{Options, Rule, TaskOrder};
 use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_sim::black_box::{self, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
-use freewheel_units::{Prng, SimDuration};
+use freewheel_units::{Blocks, Bytes, Prng, SimDuration};
 
 use super::*;
-use crate::tasks::{ServedTaskOutput, ServedTaskSpec};
+use crate::tasks::{ServedOrder, ServedTaskOutput, TaskParts};
+
+/// The size of a task's blocks.
+fn blocks(size: u32) -> Option<Bytes> {
+    Some(Blocks::new(size.into()).bytes())
+}
+
+/// A task whose data somebody wants.
+fn read_by(order: TaskOrder) -> ServedOrder {
+    ServedOrder { has_reader: true, ..order.into() }
+}
 
 /// A scheduler, its drive and the data on it.
 struct TestHost {
@@ -66,14 +76,14 @@ impl TestHost {
     /// With a scrub of all of it, over and over.
     fn new(bad: &[u64], same_track: SameTrack) -> Self {
         let mut world = Self::without_tasks(bad, same_track);
-        let scrub = ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) };
-        world.scheduler.tasks_mut().create(SimTime::ZERO, scrub).unwrap();
+        let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
+        world.scheduler.tasks_mut().create(SimTime::ZERO, scrub.into()).unwrap();
         world
     }
 
     /// All of the drive, in blocks of 4 KiB.
-    fn whole(&self, kind: TaskKind) -> ServedTaskSpec {
-        ServedTaskSpec::new(kind, Extent::new(0, self.blocks()), 8)
+    fn whole(&self, kind: TaskKind) -> TaskOrder {
+        TaskOrder::served(kind, Extent::new(0, self.blocks()), 8)
     }
 
     fn without_tasks(bad: &[u64], same_track: SameTrack) -> Self {
@@ -434,8 +444,8 @@ fn a_trim_that_the_device_cannot_do_changes_no_block() {
 fn a_device_with_large_sectors_is_asked_for_whole_ones_and_reads_bring_what_was_written() {
     for same_track in [SameTrack::Merge, SameTrack::Distinct] {
         let mut world = TestHost::sized(20, 4096, &[], same_track);
-        let scrub = ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) };
-        world.scheduler.tasks_mut().create(SimTime::ZERO, scrub).unwrap();
+        let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
+        world.scheduler.tasks_mut().create(SimTime::ZERO, scrub.into()).unwrap();
         let reads = load(&mut world, 2000, 5);
         let answers: BTreeMap<u64, &Vec<u8>> =
             world.answers.iter().map(|(_, (id, result))| (*id, result.as_ref().unwrap())).collect();

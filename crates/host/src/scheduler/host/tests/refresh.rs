@@ -1,7 +1,7 @@
 //! Refreshes: written in gaps, in idle time and like clients, and never over what a client wrote.
 
 use super::*;
-use crate::tasks::{RefreshReport, ServedTaskReport, ServedTaskState};
+use crate::tasks::{RefreshReport, ServedTaskReport, TaskState};
 
 /// Options of a world beside its refresh.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ fn world(bad: &[u64], settings: Settings) -> (TestHost, u64) {
     world.scheduler.tasks.writes_by(!settings.fua, 1);
     let idle_after = settings.idle.then(|| us(2000));
     let spec = world.whole(TaskKind::Refresh);
-    let spec = ServedTaskSpec { idle_after, repeats: settings.repeats, ..spec };
+    let spec = TaskOrder { idle_after, repeat: settings.repeats, ..spec };
     let id = world.create(spec);
     (world, id)
 }
@@ -32,7 +32,7 @@ fn report(world: &TestHost, id: u64) -> (ServedTaskReport, RefreshReport) {
 
 /// Every block of a round ends in one way.
 fn assert_all_told(report: &ServedTaskReport, refresh: &RefreshReport) {
-    assert_eq!(report.state, ServedTaskState::Done);
+    assert_eq!(report.state, TaskState::Done);
     let RefreshReport { refreshed, superseded, busy, differing_blocks, unwritten_blocks, .. } =
         refresh;
     let ends = [*refreshed, *superseded, *busy, *differing_blocks, *unwritten_blocks];
@@ -112,9 +112,9 @@ fn an_idle_drive_is_refreshed_and_a_promoted_task_does_not_wait_for_gaps() {
 fn each_round_of_a_refresh_reads_a_busy_block_anew() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.scheduler.tasks.writes_by(false, 1);
-    let one_block = ServedTaskSpec::new(TaskKind::Refresh, Extent::new(1000, 8), 8);
+    let one_block = TaskOrder::served(TaskKind::Refresh, Extent::new(1000, 8), 8);
     let idle_after = Some(us(2000));
-    let id = world.create(ServedTaskSpec { idle_after, repeats: true, ..one_block });
+    let id = world.create(TaskOrder { idle_after, repeat: true, ..one_block });
     let mut busy_after = |writes: u32| {
         for _ in 0..writes {
             while world.scheduler.tasks.to_write(Lbn::new(1000), 8).is_none() {
@@ -261,9 +261,9 @@ fn a_flush_that_failed_ends_refreshes_and_none_begins() {
     let (mut world, id) = world(&[], Settings { fua: false, idle: false, repeats: false });
     let why = DeviceError { kind: DeviceErrorKind::Io, message: "no media".into() };
     world.scheduler.fua_failed(&why);
-    assert_eq!(report(&world, id).0.state, ServedTaskState::Failed);
+    assert_eq!(report(&world, id).0.state, TaskState::Failed);
     let spec = world.whole(TaskKind::Refresh);
-    let refused = world.scheduler.tasks_mut().create(world.now, spec).unwrap_err();
+    let refused = world.scheduler.tasks_mut().create(world.now, spec.into()).unwrap_err();
     assert!(refused.to_string().starts_with("nothing can be refreshed: an earlier flush failed"));
 }
 
@@ -272,16 +272,16 @@ fn a_refresh_takes_no_reader_no_tail_and_no_part_of_a_sector() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.scheduler.tasks.writes_by(true, 8);
     let whole = world.whole(TaskKind::Refresh);
-    let mut refused = |spec| {
-        let refused = world.scheduler.tasks_mut().create(SimTime::ZERO, spec).unwrap_err();
+    let mut refused = |ordered| {
+        let refused = world.scheduler.tasks_mut().create(SimTime::ZERO, ordered).unwrap_err();
         refused.to_string()
     };
-    let reader = refused(ServedTaskSpec { has_reader: true, ..whole.clone() });
+    let reader = refused(read_by(whole.clone()));
     assert!(reader.contains("leave `stream` and `skip` out"), "{reader}");
-    let part = refused(ServedTaskSpec { range: Extent::new(4, 80), ..whole.clone() });
+    let part = refused(TaskOrder::served(TaskKind::Refresh, Extent::new(4, 80), 8).into());
     let expected = "the task begins at 4 blocks of 512: this device has sectors of 4096 bytes";
     assert!(part.starts_with(expected), "{part}");
     world.create(whole.clone());
-    let second = world.scheduler.tasks_mut().create(SimTime::ZERO, whole).unwrap_err();
+    let second = world.scheduler.tasks_mut().create(SimTime::ZERO, whole.into()).unwrap_err();
     assert!(second.to_string().contains("a refresh is there already"), "{second}");
 }

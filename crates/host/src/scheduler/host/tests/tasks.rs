@@ -6,18 +6,17 @@ use freewheel_model::drive::{Departure, Position};
 use freewheel_units::Blocks;
 
 use super::*;
-use crate::PromoteTail;
-use crate::tasks::{
-    Sample, ServedTaskError, ServedTaskReport, ServedTaskState, Stratum, delivery_bias,
-};
+use crate::tasks::{Sample, ServedTaskError, ServedTaskReport, Stratum, TaskState, delivery_bias};
+use freewheel_freeblock::PromoteTail;
 
 /// More than any test hands on.
 const ROOM: u64 = 1 << 40;
 
 impl TestHost {
-    pub(super) fn create(&mut self, spec: ServedTaskSpec) -> u64 {
-        let (has_reader, since) = (spec.has_reader, spec.skip_since);
-        let id = self.scheduler.tasks_mut().create(self.now, spec).unwrap();
+    pub(super) fn create(&mut self, ordered: impl Into<ServedOrder>) -> u64 {
+        let ordered = ordered.into();
+        let (has_reader, since) = (ordered.has_reader, ordered.parts.skip_since);
+        let id = self.scheduler.tasks_mut().create(self.now, ordered).unwrap();
         if has_reader {
             let written = self.scheduler.written().since(since, self.blocks());
             self.scheduler.tasks_mut().reader_came(self.now, id, ROOM, &written).unwrap();
@@ -84,7 +83,7 @@ fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
         let mut world = TestHost::without_tasks(&[], same_track);
         world.fill();
         let before = world.media.clone();
-        let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
+        let id = world.create(read_by(world.whole(TaskKind::Scan)));
         world.load_until_over(id, 4, 0.0);
         let (image, there) = image(&world.outputs(), before.len());
         assert_eq!(
@@ -114,8 +113,8 @@ fn a_task_of_extents_hands_on_each_of_their_blocks_once_and_no_other() {
             extents.iter().flat_map(block).collect()
         };
         let expected = blocks(&wanted);
-        let spec = ServedTaskSpec { has_reader: true, wanted, ..world.whole(kind) };
-        let id = world.create(ServedTaskSpec { block_size: 8, ..spec });
+        let parts = TaskParts { wanted, ..TaskParts::default() };
+        let id = world.create(ServedOrder { parts, ..read_by(world.whole(kind)) });
         assert_eq!(world.task(id).blocks.get(), expected.len() as u64);
         assert_eq!(world.task(id).left.get(), expected.len() as u64);
         world.load_until_over(id, 7, writes);
@@ -126,7 +125,6 @@ fn a_task_of_extents_hands_on_each_of_their_blocks_once_and_no_other() {
         }
         let report = world.task(id);
         assert_eq!((report.left.get(), report.delivered.get()), (0, expected.len() as u64));
-        assert_eq!(report.spec.wanted, [], "a report is short");
     }
 }
 
@@ -136,8 +134,8 @@ fn a_backup_has_the_data_of_its_beginning_under_any_writes() {
         let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
         world.fill();
         let before = world.media.clone();
-        let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
-        let id = world.create(ServedTaskSpec { block_size: 40, ..spec });
+        let spec = TaskOrder { block_size: blocks(40), ..world.whole(TaskKind::Backup) };
+        let id = world.create(read_by(spec));
         world.load_until_over(id, seed, 0.5);
         let (image, there) = image(&world.outputs(), before.len());
         assert_eq!(there.len() as u64, world.blocks());
@@ -154,10 +152,9 @@ fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
         world.scheduler.abilities = Abilities { write_zeroes: can, ..world.scheduler.abilities };
         world.fill();
         let before = world.media.clone();
-        let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
+        let spec = read_by(world.whole(TaskKind::Backup));
         let id = world.create(spec);
-        let aborted =
-            world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
+        let aborted = world.create(read_by(world.whole(TaskKind::Backup)));
         world.run_until(world.now + us(100_000));
         world.erase(Erase::Zeroes { keep: false }, 0, world.blocks(), false);
         world.run_until(world.now + us(50_000));
@@ -165,7 +162,7 @@ fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
         // No backup reads it before it is erased.
         world.read(0, 8);
         world.run_until(world.now + us(30_000_000));
-        assert_eq!(world.task(id).state, ServedTaskState::Done, "{:?}", world.task(id));
+        assert_eq!(world.task(id).state, TaskState::Done, "{:?}", world.task(id));
         let mut outputs = world.outputs();
         outputs
             .retain(|output| matches!(output, ServedTaskOutput::Data { task, .. } if *task == id));
@@ -189,8 +186,8 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
     world.run_until(world.now + us(50_000));
     let before = world.media.clone();
     let skip = vec![Extent::new(0, half)];
-    let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
-    let id = world.create(ServedTaskSpec { skip, skip_since: since, ..spec });
+    let parts = TaskParts { skip, skip_since: since, ..TaskParts::default() };
+    let id = world.create(ServedOrder { parts, ..read_by(world.whole(TaskKind::Backup)) });
     world.load_until_over(id, 2, 0.5);
     let (mut image, there) = image(&world.outputs(), before.len());
     assert!(!there.contains(&0) && there.contains(&2048), "the region that was written");
@@ -199,7 +196,6 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
         image[at..at + 512].copy_from_slice(&old[at..at + 512]);
     }
     assert!(image == before, "of the moment when it went on");
-    assert_eq!(world.task(id).spec.skip, [], "a report is short");
     assert!(world.task(id).blocks.get() > world.blocks() - half);
 }
 
@@ -207,7 +203,7 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
 fn a_backup_has_no_data_read_before_it_began() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
-    world.create(ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) });
+    world.create(TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) });
     let mut prng = Prng::new(3, "reads");
     let is_free = |world: &TestHost, id: &u64| world.scheduler.at_device[id].foreground.is_none();
     let free = loop {
@@ -228,7 +224,7 @@ fn a_backup_has_no_data_read_before_it_began() {
     world.run_until(world.now + us(200_000));
     assert!(world.answers.iter().any(|(_, (id, _))| *id == write), "it is acknowledged");
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
+    let id = world.create(read_by(world.whole(TaskKind::Backup)));
     while world.scheduler.tasks().has_ahead() {
         world.settle();
     }
@@ -247,7 +243,7 @@ fn written_over(bad: &[u64], start: u64) -> (SimDuration, ServedTaskReport) {
     let mut world = TestHost::without_tasks(bad, SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
+    let id = world.create(read_by(world.whole(TaskKind::Backup)));
     world.write(start, vec![7; 512 << 10], false);
     while world.answers.is_empty() {
         world.run_until(world.now + us(10_000));
@@ -256,7 +252,7 @@ fn written_over(bad: &[u64], start: u64) -> (SimDuration, ServedTaskReport) {
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(60_000_000));
     let report = world.task(id);
-    assert_eq!(report.state, ServedTaskState::Done);
+    assert_eq!(report.state, TaskState::Done);
     let (image, there) = image(&world.outputs(), before.len());
     let lost: BTreeSet<u64> = named(&report).into_iter().collect();
     for block in 0..world.blocks() {
@@ -279,12 +275,12 @@ fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
     let mut world = TestHost::sized(20, 4096, &[1003, 5000], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) };
-    let id = world.create(ServedTaskSpec { block_size: 40, ..spec });
+    let spec = TaskOrder { block_size: blocks(40), ..world.whole(TaskKind::Scan) };
+    let id = world.create(read_by(spec));
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(30_000_000));
     let report = world.task(id);
-    assert_eq!(report.state, ServedTaskState::Done);
+    assert_eq!(report.state, TaskState::Done);
     assert_eq!(report.unreadable, [Extent::new(1000, 8), Extent::new(5000, 8)]);
     let (image, there) = image(&world.outputs(), before.len());
     assert_eq!(there.len() as u64, world.blocks() - 16);
@@ -298,8 +294,8 @@ fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
 fn a_task_that_splits_a_sector_is_refused_with_the_allowed_multiple() {
     let mut world = TestHost::sized(20, 4096, &[], SameTrack::Merge);
     let mut refused = |start, blocks, size| {
-        let spec = ServedTaskSpec::new(TaskKind::Scan, Extent::new(start, blocks), size);
-        world.scheduler.tasks_mut().create(SimTime::ZERO, spec).unwrap_err().to_string()
+        let spec = TaskOrder::served(TaskKind::Scan, Extent::new(start, blocks), size);
+        world.scheduler.tasks_mut().create(SimTime::ZERO, spec.into()).unwrap_err().to_string()
     };
     let size = refused(0, 800, 12);
     assert!(size.contains("reads at once 12 blocks") && size.contains("multiple of 8"), "{size}");
@@ -320,7 +316,7 @@ fn a_write_over_many_bad_sectors_does_not_wait_for_each_of_them() {
 #[test]
 fn a_backup_reads_before_a_large_write_in_few_requests() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
+    world.create(read_by(world.whole(TaskKind::Backup)));
     world.run_until(world.now + us(1000));
     world.write(3, vec![7; 4096 * 512], false);
     let reads = world
@@ -335,25 +331,25 @@ fn a_backup_reads_before_a_large_write_in_few_requests() {
 fn a_task_that_never_gets_its_idle_time_lets_clients_proceed() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let never = Some(SimDuration::MAX);
-    let id = world.create(ServedTaskSpec { idle_after: never, ..world.whole(TaskKind::Scan) });
+    let id = world.create(TaskOrder { idle_after: never, ..world.whole(TaskKind::Scan) });
     world.read(100, 8);
     world.run_until(world.now + us(1_000_000));
     assert_eq!(world.answers.len(), 1);
-    assert_eq!(world.task(id).state, ServedTaskState::Running);
+    assert_eq!(world.task(id).state, TaskState::Running);
 }
 
 #[test]
 fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) };
+    let spec = read_by(world.whole(TaskKind::Scan));
     let create = |world: &mut TestHost| world.scheduler.tasks_mut().create(world.now, spec.clone());
     let ids: Vec<u64> = std::iter::from_fn(|| create(&mut world).ok()).take(1000).collect();
     assert_eq!(ids.len(), 32);
     assert_eq!(create(&mut world), Err(ServedTaskError::TooMany));
     world.run_until(world.now + us(59_000_000));
-    assert!(ids.iter().all(|&id| world.task(id).state == ServedTaskState::Waiting));
+    assert!(ids.iter().all(|&id| world.task(id).state == TaskState::Waiting));
     world.run_until(world.now + us(2_000_000));
-    assert!(ids.iter().all(|&id| world.task(id).state == ServedTaskState::Aborted));
+    assert!(ids.iter().all(|&id| world.task(id).state == TaskState::Aborted));
     let told = world.outputs();
     assert!(told.len() == 32 && matches!(told[0], ServedTaskOutput::Over { .. }));
     assert!(create(&mut world).is_ok());
@@ -362,21 +358,22 @@ fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
 #[test]
 fn what_comes_first_of_a_sample_is_where_clients_are_and_its_account_says_so() {
     let mut world = TestHost::without_tasks(&[4001], SameTrack::Merge);
-    let range = world.whole(TaskKind::Scrub).range;
+    let range = world.whole(TaskKind::Scrub).range();
     let units = range.blocks.get() / 8;
     let wanted: Vec<Extent> =
         (0..units).step_by(4).map(|unit| Extent::new(range.start.get() + unit * 8, 8)).collect();
     let drawn = wanted.len() as u64;
     let sample = Some(Sample::new((range, &wanted), (1, 8), (units, drawn)));
-    let spec = ServedTaskSpec { block_size: 8, wanted, sample, ..world.whole(TaskKind::Scrub) };
-    let id = world.create(spec);
+    let parts = TaskParts { wanted, ..TaskParts::default() };
+    let order = world.whole(TaskKind::Scrub).into();
+    let id = world.create(ServedOrder { parts, sample, ..order });
     let mut prng = Prng::new(5, "reads of the first tenth");
     while world.task(id).left.get() > drawn * 8 / 2 {
         let start = prng.below(world.blocks() / 10);
         world.read(start, 8);
         world.run_until(world.now + us(prng.below(9000)));
     }
-    let sample = |world: &TestHost| world.task(id).spec.sample.unwrap();
+    let sample = |world: &TestHost| world.task(id).sample.unwrap();
     let places = sample(&world).places;
     let delivered: u64 = places.iter().map(|place| place.delivered).sum();
     assert_eq!(delivered, drawn * 8 - world.task(id).left.get());
@@ -399,7 +396,7 @@ fn a_scan_that_is_no_backup_lets_writes_pass() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
+    let id = world.create(read_by(world.whole(TaskKind::Scan)));
     world.load_until_over(id, 1, 0.5);
     assert!(image(&world.outputs(), before.len()).0 != before);
     assert_eq!(world.task(id).copied.get(), 0);
@@ -410,7 +407,7 @@ fn blocks_without_room_are_read_again_and_none_is_lost() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
+    let id = world.create(read_by(world.whole(TaskKind::Scan)));
     let mut prng = Prng::new(5, "a slow reader");
     let mut load = Prng::new(6, "reads");
     while !world.task(id).state.is_over() {
@@ -447,7 +444,7 @@ fn the_reader_gets_the_data_around_a_bad_block() {
     let mut world = TestHost::without_tasks(&bad, SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
+    let id = world.create(read_by(world.whole(TaskKind::Scan)));
     world.load_until_over(id, 8, 0.0);
     let (image, there) = image(&world.outputs(), before.len());
     assert!(bad.iter().all(|bad| !there.contains(bad)));
@@ -463,7 +460,7 @@ fn work_in_idle_time_is_never_due() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.read(0, 8);
     let idle_after = Some(us(100_000));
-    world.create(ServedTaskSpec { idle_after, repeats: true, ..world.whole(TaskKind::Scrub) });
+    world.create(TaskOrder { idle_after, repeat: true, ..world.whole(TaskKind::Scrub) });
     world.run_until(world.now + us(1_000_000));
     let (id, command) = world.inside.pop_first().expect("it reads");
     world.scheduler.came_back(id, world.now, Ok(vec![0; command.data.len()]));
@@ -480,12 +477,12 @@ fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
     assert!(world.task(patient).delivered.get() < 8, "no gaps");
     let after = Some(us(100_000));
     world.read(0, 8);
-    let id = world.create(ServedTaskSpec { idle_after: after, ..world.whole(TaskKind::Scan) });
+    let id = world.create(TaskOrder { idle_after: after, ..world.whole(TaskKind::Scan) });
     world.run_until(world.now + us(95_000));
     assert!(world.task(id).delivered.get() < 24, "not yet");
     world.run_until(world.now + us(10_000_000));
     let report = world.task(id);
-    assert_eq!(report.state, ServedTaskState::Done);
+    assert_eq!(report.state, TaskState::Done);
     let half = report.predictions.iter().find(|predictions| predictions.percent == 50).unwrap();
     let rest = report.ended.unwrap().saturating_since(half.at).ns() as f64;
     let error = half.end.saturating_since(half.at).ns() as f64 / rest - 1.0;
@@ -499,17 +496,17 @@ fn a_promoted_task_ends_without_gaps_and_predicts_its_end() {
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(30_000_000));
     let report = world.task(id);
-    assert_eq!((report.state, named(&report)), (ServedTaskState::Done, vec![3333]));
+    assert_eq!((report.state, named(&report)), (TaskState::Done, vec![3333]));
     assert!(!report.predictions.is_empty());
 }
 
 /// A scan behind clients that keep to the drive's beginning: its report within a minute.
 fn scanned(promote_tail: Option<PromoteTail>) -> ServedTaskReport {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    let id = world.create(ServedTaskSpec { promote_tail, ..world.whole(TaskKind::Scan) });
+    let id = world.create(TaskOrder { promote_tail, ..world.whole(TaskKind::Scan) });
     let mut prng = Prng::new(7, "near requests");
     let end = world.now + SimDuration::from_secs(60);
-    while world.task(id).state == ServedTaskState::Running && world.now < end {
+    while world.task(id).state == TaskState::Running && world.now < end {
         world.read(prng.below(2000), 8);
         world.run_until(world.now + us(8_000));
     }
@@ -524,7 +521,7 @@ fn the_last_blocks_of_a_round_are_promoted_within_their_cost() {
         without.ended.map_or(SimDuration::from_secs(60), |at| at - without.round_began);
     for cost in [0.05, 0.4] {
         let report = scanned(Some(PromoteTail::at(cost)));
-        assert_eq!(report.state, ServedTaskState::Done, "{cost}");
+        assert_eq!(report.state, TaskState::Done, "{cost}");
         let took = report.ended.unwrap() - report.round_began;
         assert!(took < before, "{took} at {cost}, {before} at less");
         let share = report.tail_head.ns() as f64 / took.ns() as f64;
@@ -536,14 +533,14 @@ fn the_last_blocks_of_a_round_are_promoted_within_their_cost() {
 #[test]
 fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
+    let id = world.create(read_by(world.whole(TaskKind::Scan)));
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(50_000));
     let left = world.task(id).left;
     assert!(left.get() > 0 && !world.outputs().is_empty());
     world.scheduler.tasks_mut().abort(world.now, id).unwrap();
     world.run_until(world.now + us(1_000_000));
-    assert_eq!(world.task(id).state, ServedTaskState::Aborted);
+    assert_eq!(world.task(id).state, TaskState::Aborted);
     assert_eq!(world.task(id).left, left, "as much as it had not read");
     assert!(world.outputs().iter().all(|output| matches!(output, ServedTaskOutput::Over { .. })));
     assert!(world.scheduler.is_idle());
@@ -553,7 +550,7 @@ fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
 #[test]
 fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again() {
     let mut world = TestHost::without_tasks(&[4000], SameTrack::Distinct);
-    let id = world.create(ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) });
+    let id = world.create(TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) });
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     while world.task(id).rounds < 1 {
         world.run_until(world.now + us(100_000));
@@ -564,14 +561,15 @@ fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again(
         world.run_until(world.now + us(100_000));
     }
     assert_eq!(named(&world.task(id)), [] as [u64; 0], "the drive has put it elsewhere");
-    assert_eq!(world.task(id).state, ServedTaskState::Running);
+    assert_eq!(world.task(id).state, TaskState::Running);
 }
 
 #[test]
 fn from_its_half_on_the_predicted_end_of_a_scan_is_off_by_at_most_a_half() {
     for (seed, size, outstanding) in [(1, 8, 1), (2, 8, 6), (5, 32, 3)] {
         let mut world = TestHost::sized(300, 512, &[], SameTrack::Merge);
-        let id = world.create(ServedTaskSpec { block_size: size, ..world.whole(TaskKind::Scan) });
+        let id =
+            world.create(TaskOrder { block_size: blocks(size), ..world.whole(TaskKind::Scan) });
         let mut prng = Prng::new(seed, "requests of a client");
         let mut asked = 0;
         while !world.task(id).state.is_over() {
@@ -599,12 +597,12 @@ fn from_its_half_on_the_predicted_end_of_a_scan_is_off_by_at_most_a_half() {
 fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
     for (seed, writes, is_beside) in [(1, 0.3, false), (2, 0.3, true), (3, 0.8, true)] {
         let mut world = TestHost::sized(60, 512, &[], SameTrack::Merge);
-        let backup = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
-        let id = world.create(ServedTaskSpec { block_size: 32, ..backup });
+        let backup = TaskOrder { block_size: blocks(32), ..world.whole(TaskKind::Backup) };
+        let id = world.create(read_by(backup));
         if is_beside {
-            world.create(ServedTaskSpec {
-                block_size: 32,
-                repeats: true,
+            world.create(TaskOrder {
+                block_size: blocks(32),
+                repeat: true,
                 ..world.whole(TaskKind::Scrub)
             });
         }
@@ -647,8 +645,8 @@ fn upkeep_for_the_next_decision_is_done_between_decisions() {
     let held_max = Blocks::new(size.into()).bytes();
     let tasks = Tasks::new(&drive, Options { held_max, ..Options::default() }, CADENCE);
     let mut tasks = ServedTasks::new(tasks, 1, 128);
-    let spec = ServedTaskSpec { block_size: size, has_reader: true, ..world.whole(TaskKind::Scan) };
-    let id = tasks.create(world.now, spec).unwrap();
+    let order = TaskOrder { block_size: blocks(size), ..world.whole(TaskKind::Scan) };
+    let id = tasks.create(world.now, read_by(order)).unwrap();
     tasks.reader_came(world.now, id, ROOM, &[]).unwrap();
     let open = |tasks: &mut ServedTasks| {
         let planner = tasks.planner().scheduler();
