@@ -105,7 +105,7 @@ fn title(experiment: &Experiment, result: &RunResult) -> String {
 
 fn head_time(result: &RunResult) -> Markup {
     let stages = stage_table(result);
-    let cells = |row: &StageRow| row.cells(stages.head.len(), ms, percent);
+    let cells = |row: &StageRow| row.cells(stages.head.len());
     let rows: Vec<Vec<String>> = stages.rows.iter().map(cells).collect();
     let bar = HeadTimeBar {
         label: "head time".into(),

@@ -2,12 +2,8 @@
 
 use std::fmt;
 
-use freewheel::measures::{Bucket, Distribution, Summary, grouped};
+use freewheel::measures::{Bucket, Distribution, Summary, Table, bar, grouped, short_time};
 use serde::{Deserialize, Serialize};
-
-use crate::number;
-use crate::plot::bar;
-use crate::table::Table;
 
 /// Columns of the longest bar.
 const BAR: usize = 20;
@@ -55,7 +51,7 @@ impl Replies {
     }
 
     fn quantiles(&self, name: &str) -> Table {
-        let us = |ns: u64| number::us(ns as f64);
+        let us = |ns: u64| short_time(ns);
         let mut table = Table::new("lrrrrrr");
         table.row([name, "count", "median", "90 %", "99 %", "99.9 %", "most"]);
         for (name, times) in self.both() {

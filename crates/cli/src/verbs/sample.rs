@@ -7,12 +7,10 @@ use freewheel::control::{
     SampleBias, SampleCounter, SampleReport, SampleRequest, SampleResult, ShareEstimate, Task,
     TaskState,
 };
-use freewheel::measures::{Bytes, SimDuration, grouped};
+use freewheel::measures::{Bytes, SimDuration, Table, Unit, counted, grouped};
 
 use super::control::blocks;
 use crate::failure::Failure;
-use crate::number::{counted, percent};
-use crate::table::Table;
 
 /// Options for a sample, and its time.
 #[derive(Args)]
@@ -104,7 +102,7 @@ fn fine(share: f64) -> String {
     // Five digits show nothing of a smaller one.
     match (5e-8..0.001).contains(&share) {
         true => format!("{:.5} %", share * 100.0),
-        false => percent(share),
+        false => Unit::Share.text(share),
     }
 }
 

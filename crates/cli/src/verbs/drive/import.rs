@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freewheel::drives::{ImportCause, Imported, import_disksim};
 use freewheel::files::read_text;
+use freewheel::measures::Table;
 use freewheel::{Error, ErrorKind};
 use serde::Serialize;
 
 use crate::failure::{Failure, with_near_file};
-use crate::table::Table;
 use crate::{file, output};
 
 /// Make a drive file from DiskSim's parameter files

@@ -1,7 +1,5 @@
 //! `freewheel sim`: one experiment, one result.
 
-mod text;
-
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -10,14 +8,13 @@ use freewheel::experiments::{
     CompletionLog, LINUX_SCHEDULERS, POLICIES, SimDocument, Stopwatch, key_and_value, run_watched,
 };
 use freewheel::files::FileKind;
-use freewheel::measures::Distribution;
+use freewheel::measures::{Distribution, Table};
 use freewheel::{Error, ErrorKind, Experiment, RunResult, SimConfig, SimReport, TraceInfo};
 
 use crate::failure::{
     Failure, ReadingWords, drive_help, is_not_a_file, trace_help, with_near_file,
 };
 use crate::progress::Bars;
-use crate::table::Table;
 use crate::{file, output, reading, wrong_file_kind};
 
 /// Run an experiment: a drive, a policy and a workload from a TOML file
@@ -145,7 +142,10 @@ impl SimArgs {
         decisions: &Distribution,
     ) -> Result<(), Failure> {
         if !self.json {
-            return output::print(&text::text(experiment, result, decisions)?);
+            let text = SimReport::new(experiment, result).text(decisions);
+            return output::print(
+                &text.map_err(|error| Failure::failed(format!("the experiment: {error}")))?,
+            );
         }
         output::print_document(&SimDocument::new(experiment, result))
     }
