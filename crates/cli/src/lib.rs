@@ -21,16 +21,13 @@ mod reading;
 mod standard_input;
 mod terminal;
 mod verbs;
-mod wrong_file_kind;
 
 use std::ffi::OsString;
 
 use clap::Parser;
 
-pub use failure::{ReadingWords, trace_help, with_near_file};
 pub use itself::starts_by;
 pub use output::json_document;
-pub use verbs::experiment_key;
 
 /// Gets the work that a spinning disk wastes: simulate, schedule and tune disks
 #[derive(Parser)]

@@ -90,7 +90,7 @@ const BRAILLE: [(usize, usize, u32); 8] = [
 
 /// The next round number that is not below `least`.
 fn round_step(least: f64) -> f64 {
-    let size = 10f64.powf(least.max(f64::MIN_POSITIVE).log10().floor());
+    let size = libm::pow(10.0, libm::log10(least.max(f64::MIN_POSITIVE)).floor());
     let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * size);
     steps.into_iter().find(|&step| step >= least).unwrap_or(10.0 * size)
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use freewheel::control::{
-    BlockRange, BlockStream, ControlClient, Decisions, Priority, Record, ServerStatus, Task,
-    TaskKind, TaskRequest, TaskState,
+    BlockRange, BlockStream, CONTROL_VARIABLE, ControlClient, Decisions, Priority, Record,
+    ServerStatus, Task, TaskKind, TaskRequest, TaskState,
 };
 use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, Table, Unit, counted, grouped, spread};
 use freewheel::{Error, ErrorKind};
 
 use super::listen;
-use crate::failure::{CONTROL, Failure};
+use crate::failure::Failure;
 use crate::output;
 use crate::progress::{Bars, RemainingTime};
 
@@ -33,7 +33,7 @@ const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
 #[derive(Args)]
 pub struct ControlArgs {
     /// Control socket of the server: `freewheel serve` says where it is
-    #[arg(long, value_name = "PATH", env = CONTROL)]
+    #[arg(long, value_name = "PATH", env = CONTROL_VARIABLE)]
     control: Option<PathBuf>,
 }
 
@@ -43,7 +43,7 @@ impl ControlArgs {
         let Some(path) = &self.control else {
             return Err(Failure::wrong_use(format!(
                 "no server is named: give its control socket, which `freewheel serve` names when it \
-                 starts, by --control PATH or in {CONTROL}"
+                 starts, by --control PATH or in {CONTROL_VARIABLE}"
             )));
         };
         Ok(ControlClient::new(path)?)
