@@ -14,26 +14,20 @@ mod failure;
 mod file;
 mod interrupts;
 mod itself;
-mod number;
 mod one_trace;
 mod output;
-mod plot;
 mod progress;
 mod reading;
 mod standard_input;
-mod table;
 mod terminal;
 mod verbs;
-mod wrong_file_kind;
 
 use std::ffi::OsString;
 
 use clap::Parser;
 
-pub use failure::{ReadingWords, trace_help, with_near_file};
 pub use itself::starts_by;
 pub use output::json_document;
-pub use verbs::experiment_key;
 
 /// Gets the work that a spinning disk wastes: simulate, schedule and tune disks
 #[derive(Parser)]

@@ -9,6 +9,9 @@
 //! # Ok::<(), freewheel::Error>(())
 //! ```
 
+/// Variable of the environment that names the control socket of a server.
+pub const CONTROL_VARIABLE: &str = "FREEWHEEL_CONTROL";
+
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
 pub use freewheel_freeblock::{PromoteTail, TaskOrder};
 pub use freewheel_live::backup::{
@@ -16,7 +19,7 @@ pub use freewheel_live::backup::{
 };
 pub use freewheel_live::control::{
     BlockRange, BlockStream, ControlClient, Decisions, NotARecord, Record, Records, Refresh,
-    SampleBias, SampleCounter, SampleReport, SampleRequest, SampleResult, SampleTenth,
-    ServerStatus, ShareEstimate, Task, TaskRequest, TaskState, openapi,
+    SampleBias, SampleCounter, SampleReport, SampleRequest, SampleResult, ServerStatus,
+    ShareEstimate, Task, TaskRequest, TaskState, openapi,
 };
 pub use freewheel_live::extents::{Allocated, ByteRange, Extents, FileExtents, Parts};

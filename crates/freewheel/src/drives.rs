@@ -8,9 +8,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use crate::Error;
 
 pub use freewheel_disksim::{ImportCause, Imported};
-pub use freewheel_model::drive::QuantityUnit;
 pub use freewheel_model::drive::scale::{FACTOR_MAX, YearlyRates};
-pub use freewheel_model::drive::spec::HeldOut;
 pub use freewheel_report::DriveIdentity;
 pub use freewheel_sim::library::{DEFAULT_DRIVE, names};
 

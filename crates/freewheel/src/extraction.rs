@@ -2,16 +2,13 @@
 
 use std::collections::VecDeque;
 
-use freewheel_extract::validate::Validation;
-
 use freewheel_extract::Extraction;
 use freewheel_sim::config::TraceWorkload;
 
 use crate::Error;
 
 pub use freewheel_extract::validate::{
-    FioFigures, FioRow, FioValidation, GapReading, LeftOut, RateValidation, ValidationFit, is_fio,
-    is_rates,
+    FioValidation, GapReading, RateValidation, Validation, ValidationFit, is_fio, is_rates,
 };
 pub use freewheel_extract::{
     ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackMerge,

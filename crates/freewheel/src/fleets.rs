@@ -30,7 +30,7 @@ use crate::{Error, StudyOptions, study};
 
 pub use freewheel_report::{FleetReport, HOT_SHARE, REPORTS};
 pub use freewheel_study::fleet::{
-    Fleet, FleetChunk, FleetMember, FleetOptions, FleetRow, FleetRows, Place, Places,
+    Fleet, FleetChunk, FleetMember, FleetOptions, FleetRows, Place, Places,
 };
 
 /// Where the results of a fleet go, and what of it.
@@ -64,9 +64,6 @@ impl FleetOutput {
     }
 }
 
-/// Receives the name of a part of the work, done and total, from any thread.
-pub type FleetProgress<'a> = &'a (dyn Fn(&'static str, u64, u64) + Sync);
-
 /// Folder in the output of the devices of a file with several, for the time of a study.
 fn devices(folder: &Path) -> PathBuf {
     folder.join(".fleet-devices")
@@ -85,11 +82,12 @@ pub fn fleet_members(
 }
 
 /// Studies every drive, and writes table, document, page, and the reports of drives that are worth a look. A study
-/// that was killed goes on where it was: its rows are in the journal until everything is written.
+/// that was killed goes on where it was: its rows are in the journal until everything is written. `progress` receives
+/// the name of a part of the work, done and total, from any thread.
 pub fn fleet(
     fleet: &Fleet,
     output: &FleetOutput,
-    progress: FleetProgress<'_>,
+    progress: &(dyn Fn(&'static str, u64, u64) + Sync),
 ) -> Result<FleetReport, Error> {
     let FleetOutput { folder, hot_share, reports, threads } = output;
     let wrong = |error: io::Error| TableError::of(folder, &error);

@@ -41,6 +41,9 @@ struct RustGuide;
 struct ExtendingGuide;
 
 mod error;
+mod error_kind;
+mod help;
+mod wrong_file_kind;
 
 pub mod caches;
 pub mod claims;
@@ -59,13 +62,14 @@ pub mod traces;
 
 pub use caches::cache_curves;
 pub use claims::reproduce;
-pub use error::{Error, ErrorKind};
+pub use error::Error;
+pub use error_kind::ErrorKind;
 pub use experiments::study;
 pub use extraction::{extract, validate};
+pub use help::Surface;
 pub use traces::convert_trace;
 
 pub use freewheel_extract::Extraction;
-pub use freewheel_extract::validate::Validation;
 pub use freewheel_model::drive::Drive;
 pub use freewheel_model::drive::scale::Scaling;
 pub use freewheel_model::drive::spec::DriveSpec;

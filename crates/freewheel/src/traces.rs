@@ -11,8 +11,8 @@ use crate::Error;
 
 pub use freewheel_sim::fidelity::ReplayFidelity;
 pub use freewheel_trace::{
-    Character, Clock, ConvertOptions, Converted, Format, Layer, LayersFound, Numbers, OpenOptions,
-    SpooledTrace, TimeUnit, Timing, TraceRow,
+    Character, Clock, ConvertOptions, Converted, Format, Layer, Numbers, OpenOptions, SpooledTrace,
+    TimeUnit, Timing, TraceRow,
 };
 
 /// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or

@@ -29,7 +29,7 @@ pub struct Extraction {
 /// A drive file held against a measured trace.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct Validation {
-    validation: Arc<freewheel::Validation>,
+    validation: Arc<freewheel::extraction::Validation>,
 }
 
 /// What stands before the name of a drive in virtual time.
@@ -181,7 +181,7 @@ pub fn validate(
 }
 
 /// A row a part of the trace.
-fn parts_of(validation: &freewheel::Validation) -> Result<Frame, Fault> {
+fn parts_of(validation: &freewheel::extraction::Validation) -> Result<Frame, Fault> {
     let parts = &validation.parts;
     Columns::default()
         .texts("served_as", parts.iter().map(|part| part.name))

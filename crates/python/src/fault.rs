@@ -6,8 +6,7 @@
 use std::io;
 
 use freewheel::files::FileKind;
-use freewheel::{Error, ErrorKind};
-use freewheel_cli::{ReadingWords, experiment_key, trace_help, with_near_file};
+use freewheel::{Error, ErrorKind, Surface};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -55,10 +54,10 @@ impl Fault {
     /// As an exception.
     pub fn raise(self, py: Python<'_>) -> PyErr {
         let raised = match self {
-            Self::Library(error) => raise(py, error.kind(), "", &error.to_string()),
+            Self::Library(error) => raise(py, &error, &error.to_string()),
             Self::Experiment(error) => {
-                let key = experiment_key(error.kind()).unwrap_or_default();
-                raise(py, error.kind(), key, &of_keys(&error.to_string()))
+                let key = error.key().unwrap_or_default();
+                raise(py, &error, &format!("{key}{}", of_keys(&error.to_string())))
             }
             Self::Argument(says, help) => new(py, "UsageError", &says, "Argument", Some(help)),
             Self::Table(says) => new(py, "TraceError", &says, "Table", Some(TABLE_HELP)),
@@ -83,20 +82,11 @@ fn of_keys(says: &str) -> String {
 const TABLE_HELP: &str = "a trace has the columns arrival_ns, op (read, write, flush or trim), start_block and blocks \
      (of 512 bytes), and may have device, completion_ns and fua";
 
-/// How a trace is read otherwise.
-const WORDS: ReadingWords = ReadingWords {
-    lenient: "lenient=True",
-    format: "format",
-    before_format: "format=",
-    before_time_unit: "time_unit=",
-    addresses: "numbers=\"addresses\"",
-    layer: "layer",
-};
-
-fn raise(py: Python<'_>, kind: &ErrorKind, key: &str, says: &str) -> PyResult<PyErr> {
+fn raise(py: Python<'_>, error: &Error, says: &str) -> PyResult<PyErr> {
+    let kind = error.kind();
     let name = format!("{kind:?}");
     let name = name.split([' ', '{', '(']).next().unwrap_or_default();
-    new(py, class(kind), &format!("{key}{says}"), name, help(kind).as_deref())
+    new(py, class(kind), says, name, error.help(Surface::Python).as_deref())
 }
 
 fn new(py: Python<'_>, class: &str, says: &str, kind: &str, help: Option<&str>) -> PyResult<PyErr> {
@@ -124,61 +114,4 @@ fn class(kind: &ErrorKind) -> &'static str {
         E::NoRequests | E::TooFewResponses | E::NoCountedReads => "TraceError",
         _ => "Error",
     }
-}
-
-/// The way out.
-fn help(kind: &ErrorKind) -> Option<String> {
-    let of_file = match kind {
-        ErrorKind::Unreadable { wanted: FileKind::Drive, path, .. } => {
-            let says = "give the path of a drive file, or the name of a drive that ships with Freewheel: \
-                        freewheel.drives() has them";
-            Some(with_near_file(says, path))
-        }
-        ErrorKind::Unreadable { path, reason: io::ErrorKind::NotFound, .. } => {
-            Some(with_near_file("give the path of a file, from the folder you are in", path))
-        }
-        _ => None,
-    };
-    of_file.or_else(|| trace_help(kind, &WORDS)).or_else(|| simple_help(kind).map(str::to_owned))
-}
-
-/// The ways out that depend on nothing else.
-fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
-    Some(match kind {
-        ErrorKind::UnknownDrive => "freewheel.drives() has them",
-        ErrorKind::UnknownClaim => "freewheel.claims() has them",
-        ErrorKind::UnknownFormat | ErrorKind::NotOfKind { wanted: FileKind::Trace, .. } => {
-            "freewheel.formats() says what can be read, and format=NAME names one of them"
-        }
-        ErrorKind::NotOfKind { wanted: FileKind::Experiment, .. }
-        | ErrorKind::ExperimentOverride
-        | ErrorKind::ExperimentValue => "freewheel.schema() has every key with its meaning",
-        ErrorKind::NotOfKind { wanted: FileKind::Drive, .. } => {
-            "freewheel.schema(\"drive\") has every key with its meaning"
-        }
-        ErrorKind::SeveralDevices => "device=N keeps only device N",
-        ErrorKind::TraceTooLarge | ErrorKind::NoDevice => {
-            "choose a larger drive (drive=NAME), fold the addresses onto this one (fit=\"wrap\"), squeeze \
-             them onto it (fit=\"scale\"), or take one device of the trace (device=N)"
-        }
-        ErrorKind::Unordered => {
-            "leave completions=True out, or run one of the drives alone: overrides={\"array.layout\": \
-             \"striped\", \"array.drives\": 1}"
-        }
-        ErrorKind::OtherJournal => "remove the journal to begin anew, or choose another output",
-        ErrorKind::DiskSim { .. } => {
-            "give DiskSim's parameter files of a disk, with those that they name in the same folder; \
-             `freewheel drive import` says more"
-        }
-        ErrorKind::ScrubEffort => "scrub=False leaves the estimate out",
-        ErrorKind::NoCountedReads => "warm_up=0 counts all reads",
-        ErrorKind::TooFewResponses => {
-            "leave out fit_drive, or take a trace that records when requests completed"
-        }
-        ErrorKind::NoRequests => {
-            "give a trace with reads or writes: Trace.open(...).info() says what is in one"
-        }
-        ErrorKind::ScaleFactor { .. } => "a factor is 0.01 to 100",
-        _ => return None,
-    })
 }

@@ -7,7 +7,7 @@ use freewheel_units::{Bytes, grouped};
 use crate::numbers::{percent, span};
 
 /// A subject and words about it, for each part that was used; empty without caches.
-pub(crate) fn cache_rows(result: &RunResult) -> Vec<(&'static str, String)> {
+pub fn cache_rows(result: &RunResult) -> Vec<(&'static str, String)> {
     let mut rows: Vec<_> = result.media_cache.iter().map(media_cache).collect();
     let Some(work) = &result.cache else { return rows };
     let seconds = result.elapsed_ns as f64 / 1e9;

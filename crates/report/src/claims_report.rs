@@ -4,6 +4,7 @@ use freewheel_reproduce::{BEYOND, Counts, ReproduceOptions, Reproduction, Row};
 use serde::Serialize;
 
 use crate::claims_page::claims_html;
+use crate::claims_text;
 
 /// The claims that were run: as a document (it serialises), in a line, and as pages.
 #[derive(Serialize)]
@@ -33,6 +34,17 @@ impl<'a> ClaimsReport<'a> {
         let some = parts.iter().filter(|(_, counts)| *counts != Counts::default());
         let words = some.map(|(what, counts)| format!("{what}: {}", counts.words()));
         words.collect::<Vec<String>>().join("; ")
+    }
+
+    /// The claims as tables for a terminal.
+    pub fn text(&self) -> String {
+        let texts: Vec<String> = self.done.iter().map(claims_text::text).collect();
+        texts.join("\n")
+    }
+
+    /// Text about a row that fails.
+    pub fn fault(row: &Row) -> String {
+        claims_text::fault(row)
     }
 
     /// The page of the papers' claims, and that of what goes beyond them; none without such claims.

@@ -258,7 +258,8 @@ impl Number {
 }
 
 impl Unit {
-    fn text(self, value: f64) -> String {
+    /// A value in this unit, rounded for people.
+    pub fn text(self, value: f64) -> String {
         match self {
             Self::Seconds => span(value),
             Self::Nanoseconds => format!("{} ms", ms(value)),

@@ -1,8 +1,12 @@
-//! Numbers with their units as text, the same in a terminal and on a page.
+//! Numbers with their units as text: one rounding for terminals and pages.
+//!
+//! Results are rounded to two or three digits. Values of a file or of a fit keep the digits that tell them
+//! apart: [`fine_ms`], [`deviation`], [`Bytes::capacity`]. Programs read JSON.
 
-use freewheel_units::Bytes;
+use freewheel_model::stats::Distribution;
+use freewheel_units::{Bytes, grouped};
 
-/// Milliseconds with three significant digits or more.
+/// Milliseconds with three significant digits or more, without their unit.
 pub(crate) fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
     let decimals = if ms >= 100.0 {
@@ -13,6 +17,48 @@ pub(crate) fn ms(ns: f64) -> String {
         2
     };
     format!("{ms:.decimals$}")
+}
+
+/// Milliseconds to a thousandth, for values of a drive file and of a fit; without their unit.
+pub(crate) fn fine_ms(ns: f64) -> String {
+    format!("{:.3}", ns / 1e6)
+}
+
+/// A short time in the unit that leaves it few digits.
+pub fn short_time(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..10_000_000_000 => format!("{} ms", ms(ns as f64)),
+        _ => span(ns as f64 / 1e9),
+    }
+}
+
+/// Short times: the median, one that hardly any exceeds, and the longest.
+pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
+    let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(short_time);
+    format!("p50 {p50}, p99 {p99}, max {max}")
+}
+
+/// Time of decisions on this machine, if any were made; `of` names their subject.
+pub(crate) fn decisions(of: &str, times: &Distribution) -> Option<String> {
+    let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
+    (times.count() > 0).then(|| {
+        format!(
+            "a decision{of} took here: {}; upkeep of the index and other work of the machine are in it, \
+             making it anew, and weighing tasks, is not\n",
+            spread()
+        )
+    })
+}
+
+/// Seconds, for columns whose heading has the unit.
+pub(crate) fn seconds(ns: f64) -> String {
+    format!("{:.1}", ns / 1e9)
+}
+
+/// A number of things: "1 block", "2 blocks".
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// A response with its unit: milliseconds, and from a minute on what people would say.
@@ -101,6 +147,11 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{value:.decimals$} %")
 }
 
+/// A share by which a value is off, with its sign.
+pub(crate) fn deviation(share: f64) -> String {
+    format!("{:+.2} %", share * 100.0)
+}
+
 /// A size in binary units with three digits, without zeros at the end.
 pub(crate) fn size(bytes: u64) -> String {
     let text = Bytes::new(bytes).human();
@@ -132,7 +183,30 @@ pub(crate) fn rate(bytes_per_second: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_units::SimDuration;
+
     use super::*;
+
+    #[test]
+    fn numbers_have_their_units() {
+        assert_eq!([counted(1, "block"), counted(12_345, "range")], ["1 block", "12,345 ranges"]);
+        assert_eq!(spread(800, 54_100_000, 25_100_000_000), "p50 0.8 us, p99 54.1 ms, max 25.1 s");
+        assert_eq!([rate(8_350_000.0), percent(0.3333)], ["8.3 MB/s", "33 %"]);
+        assert_eq!([fine_ms(1_234_567.0), ms(1_234_567.0)], ["1.235", "1.23"]);
+        assert_eq!(deviation(-0.0123), "-1.23 %");
+    }
+
+    #[test]
+    fn decisions_are_timed_if_any_were_made() {
+        assert_eq!(decisions("", &Distribution::default()), None);
+        let mut times = Distribution::default();
+        times.record(SimDuration::from_us(3));
+        let said = decisions(" about a gap", &times).expect("one was made");
+        assert!(
+            said.starts_with("a decision about a gap took here: p50 3.0 us, p99 3.0 us"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn what_is_about_so_long_has_two_digits() {

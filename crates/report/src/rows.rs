@@ -3,6 +3,7 @@
 use maud::Markup;
 
 use crate::page::table;
+use crate::table::Table;
 
 /// A table: a heading for each column, and rows with a cell for each heading.
 pub(crate) struct Rows {
@@ -28,16 +29,9 @@ impl Rows {
     /// Columns for a terminal, each as wide as its widest cell. The first `left` columns are on the left,
     /// the others on the right.
     pub(crate) fn text(&self, left: usize) -> String {
-        let all = || std::iter::once(&self.head).chain(&self.rows);
-        let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        all()
-            .map(|row| {
-                let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| {
-                    if at < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-                });
-                cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-            })
-            .collect()
+        let side = |column: usize| if column < left { 'l' } else { 'r' };
+        let mut table = Table::new((0..self.head.len()).map(side).collect::<String>());
+        std::iter::once(&self.head).chain(&self.rows).for_each(|row| table.row(row));
+        table.to_string()
     }
 }

@@ -1,5 +1,6 @@
 //! A run's result with what follows from it.
 
+use freewheel_model::stats::Distribution;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{SimConfig, WithoutEffect};
 use freewheel_sim::experiment::Experiment;
@@ -7,15 +8,9 @@ use freewheel_study::FreeWork;
 use freewheel_trace::TraceInfo;
 use serde::Serialize;
 
-use crate::cache_work::cache_rows;
-use crate::command_work::command_rows;
 use crate::drive_identity::DriveIdentity;
-use crate::files_run;
-use crate::finding::Finding;
-use crate::free_work::{FreeWorkPart, free_work_parts};
-use crate::postmark::{PassTable, pass_tables};
-use crate::sim_page::{REGION_WEIGHTS, cautions, sim_html};
-use crate::stages::{StageTable, stage_table};
+use crate::sim_page::sim_html;
+use crate::sim_text;
 
 /// The result of an experiment: as a document (it serialises), as a page, and as tables of a terminal.
 #[derive(Serialize)]
@@ -66,53 +61,22 @@ impl<'a> SimDocument<'a> {
 }
 
 impl<'a> SimReport<'a> {
-    /// The meaning of `region_weights` in the text of an experiment.
-    pub const REGION_WEIGHTS: &'static str = REGION_WEIGHTS;
-
     /// Works out what the sums of the run say.
     pub fn new(experiment: &'a Experiment, result: &'a RunResult) -> Self {
         let without_effect = experiment.without_effect(result);
         Self { experiment, result, free_work: FreeWork::new(result), without_effect }
     }
 
-    /// Cautions about the result.
-    pub fn cautions(&self) -> Vec<Finding> {
-        cautions(self.experiment, self.result)
+    /// Cautions, the experiment and tables for a terminal; `decisions` are the times of decisions on this
+    /// machine.
+    ///
+    /// Errors: an experiment that TOML cannot hold, such as one with a path that is not UTF-8.
+    pub fn text(&self, decisions: &Distribution) -> Result<String, toml::ser::Error> {
+        sim_text::text(self.experiment, self.result, decisions)
     }
 
     /// One HTML file without references to anything outside it.
     pub fn html(&self) -> String {
         sim_html(self.experiment, self.result)
-    }
-
-    /// Mean time of each stage, and its share of head time.
-    pub fn stage_table(&self) -> StageTable {
-        stage_table(self.result)
-    }
-
-    /// Work of the caches before the drives: a subject and its words, for each part that was used.
-    pub fn cache_rows(&self) -> Vec<(&'static str, String)> {
-        cache_rows(self.result)
-    }
-
-    /// Duration limits that were missed, and a scrub from outside: a subject and its words for each that
-    /// there was.
-    pub fn command_rows(&self) -> Vec<(&'static str, String)> {
-        command_rows(self.result)
-    }
-
-    /// Tables of files and disks for a terminal, if files were the workload.
-    pub fn files_text(&self) -> Vec<String> {
-        files_run::text(self.result)
-    }
-
-    /// A table for the passes of PostMark, if that was the workload.
-    pub fn pass_tables(&self) -> Vec<PassTable> {
-        self.result.postmark.iter().flat_map(pass_tables).collect()
-    }
-
-    /// The free work in words: a part for each subject.
-    pub fn free_work_parts(&self) -> Vec<FreeWorkPart> {
-        free_work_parts(self.result)
     }
 }

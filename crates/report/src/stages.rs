@@ -2,6 +2,8 @@
 
 use freewheel_sim::{HeadTime, RunResult};
 
+use crate::numbers::{ms, percent};
+
 /// The stages of a request in the order it goes through them.
 pub struct StageTable {
     /// Heads of the columns: a stage's name, its time, and shares of head time.
@@ -49,13 +51,8 @@ pub fn stage_table(result: &RunResult) -> StageTable {
 }
 
 impl StageRow {
-    /// Cells of the row in a table of this many columns, by the format of time and shares there.
-    pub fn cells(
-        &self,
-        columns: usize,
-        ms: impl Fn(f64) -> String,
-        percent: impl Fn(f64) -> String,
-    ) -> Vec<String> {
+    /// Cells of the row in a table of this many columns.
+    pub fn cells(&self, columns: usize) -> Vec<String> {
         let mut cells = vec![self.stage.to_owned(), ms(self.ns_a_request)];
         cells.extend(self.shares.iter().flatten().map(|&share| percent(share)));
         cells.resize(columns, String::new());

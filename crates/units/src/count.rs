@@ -102,6 +102,12 @@ impl Bytes {
         self.three_digits(1000.0, &["B", "KB", "MB", "GB", "TB", "PB"])
     }
 
+    /// A drive's capacity in decimal units with three decimals, as data sheets give it.
+    pub fn capacity(self) -> String {
+        let (unit, name) = if self.0 >= 1_000_000_000_000 { (1e12, "TB") } else { (1e9, "GB") };
+        format!("{:.3} {name}", self.0 as f64 / unit)
+    }
+
     fn three_digits(self, step: f64, names: &[&str]) -> String {
         let mut value = self.0 as f64;
         let mut unit = 0;

@@ -7,14 +7,14 @@ use freewheel::control::{
     Backup, BlockRange, ControlClient, Link, Manifest, REGION_BLOCKS, Record, Task, TaskKind,
     TaskRequest, TaskState,
 };
-use freewheel::measures::{BLOCK_BYTES, Bytes};
+use freewheel::measures::{BLOCK_BYTES, Bytes, counted};
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
 use super::free_space;
 use super::selection::{Selection, SelectionArgs};
 use crate::failure::Failure;
-use crate::{file, number, output};
+use crate::{file, output};
 
 /// Copy a served drive to a file in its gaps, as of the moment at which it begins
 #[derive(Args)]
@@ -184,7 +184,7 @@ impl BackupArgs {
             0 => Ok(()),
             blocks => Err(Failure::failed(format!(
                 "{} could not be read and are zeros in {}; {}.manifest lists them",
-                number::counted(blocks, "block"),
+                counted(blocks, "block"),
                 self.out.display(),
                 self.out.display()
             ))),

@@ -9,17 +9,16 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use freewheel::control::{
-    BlockRange, BlockStream, ControlClient, Decisions, Priority, PromoteTail, Record, ServerStatus,
-    Task, TaskKind, TaskOrder, TaskRequest, TaskState,
+    BlockRange, BlockStream, CONTROL_VARIABLE, ControlClient, Decisions, Priority, PromoteTail,
+    Record, ServerStatus, Task, TaskKind, TaskOrder, TaskRequest, TaskState,
 };
-use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, grouped};
+use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, Table, Unit, counted, grouped, spread};
 use freewheel::{Error, ErrorKind};
 
 use super::listen;
-use crate::failure::{CONTROL, Failure};
+use crate::failure::Failure;
+use crate::output;
 use crate::progress::{Bars, RemainingTime};
-use crate::table::Table;
-use crate::{number, output};
 
 /// Interval at which a server is asked for the progress of a task.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -34,7 +33,7 @@ const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
 #[derive(Args)]
 pub struct ControlArgs {
     /// Control socket of the server: `freewheel serve` says where it is
-    #[arg(long, value_name = "PATH", env = CONTROL)]
+    #[arg(long, value_name = "PATH", env = CONTROL_VARIABLE)]
     control: Option<PathBuf>,
 }
 
@@ -44,7 +43,7 @@ impl ControlArgs {
         let Some(path) = &self.control else {
             return Err(Failure::wrong_use(format!(
                 "no server is named: give its control socket, which `freewheel serve` names when it \
-                 starts, by --control PATH or in {CONTROL}"
+                 starts, by --control PATH or in {CONTROL_VARIABLE}"
             )));
         };
         Ok(ControlClient::new(path)?)
@@ -278,14 +277,14 @@ pub fn starved(status: &ServerStatus) -> Option<String> {
         "no request of a client has come for {}, so there are no gaps, and {word} {} {read} no block until \
          one comes: `freewheel promote {last}` does not wait for gaps, and a task begun with \
          --idle-after 20ms uses idle time",
-        number::seconds(idle),
+        Unit::Seconds.text(idle as f64 / 1e9),
         numbers.join(", ")
     ))
 }
 
 /// Blocks of the range, for people.
 pub fn which(range: &BlockRange) -> String {
-    let blocks = number::counted(range.blocks, "block");
+    let blocks = counted(range.blocks, "block");
     format!("{blocks} of 512 B from {} on", range.first_block)
 }
 
@@ -298,7 +297,7 @@ pub fn blocks(blocks: u64) -> String {
 pub fn decisions(decisions: &Decisions) -> String {
     let &Decisions { count, exhausted, nodes, before_ns, times } = decisions;
     let (all, exhausted) = (grouped(count), grouped(exhausted));
-    let times = number::spread(times.p50_ns, times.p99_ns, times.max_ns);
+    let times = spread(times.p50_ns, times.p99_ns, times.max_ns);
     let nodes_mean = nodes as f64 / count.max(1) as f64;
     let before_us = before_ns / 1000;
     format!(
@@ -311,8 +310,9 @@ pub fn decisions(decisions: &Decisions) -> String {
 pub fn summary(task: &Task) -> String {
     let mut table = Table::new("ll");
     let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
-    let took = number::seconds(task.elapsed_ns);
-    let read = format!("{} in {took}, {}", blocks(task.blocks_read), number::rate(rate));
+    let took = Unit::Seconds.text(task.elapsed_ns as f64 / 1e9);
+    let read =
+        format!("{} in {took}, {}", blocks(task.blocks_read), Unit::BytesPerSecond.text(rate));
     table.row([task.kind.word(), task.state.word()]);
     let is_refresh = task.refresh.is_some();
     table.row([if is_refresh { "rewritten and read back" } else { "read" }, &read]);
@@ -326,7 +326,10 @@ pub fn summary(task: &Task) -> String {
     }
     for expectation in &task.expectations {
         let at = format!("at {} %", expectation.percent);
-        let expected = format!("{} more were expected", number::seconds(expectation.expected_ns));
+        let expected = format!(
+            "{} more were expected",
+            Unit::Seconds.text(expectation.expected_ns as f64 / 1e9)
+        );
         let took = expectation.took_ns.zip(expectation.error);
         let took = took.map(|(took_ns, error)| in_fact(took_ns, error)).unwrap_or_default();
         table.row([at, expected + &took]);
@@ -356,7 +359,7 @@ fn refresh_rows(task: &Task, table: &mut Table) {
 /// Time that something took, with the error of the expected time as a share.
 fn in_fact(took_ns: u64, error: f64) -> String {
     let sign = if error < 0.0 { "" } else { "+" };
-    format!(", it took {} ({sign}{:.0} %)", number::seconds(took_ns), error * 100.0)
+    format!(", it took {} ({sign}{:.0} %)", Unit::Seconds.text(took_ns as f64 / 1e9), error * 100.0)
 }
 
 /// A task that did not come to its end is a failure.

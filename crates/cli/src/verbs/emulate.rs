@@ -9,7 +9,7 @@ use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Emulation, EmulationOptions, PowerSwitch};
 use freewheel::files::{Others, open_own};
-use freewheel::measures::grouped;
+use freewheel::measures::{grouped, short_time};
 use freewheel::serving::{self, Address, Served, Server, Service};
 use freewheel::{Drive, DriveSpec};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::verbs::emulated::{BehaviourArgs, DriveSource};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs, Operator};
 use crate::verbs::replies::{Replies, Times};
-use crate::{file, number, output};
+use crate::{file, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
 #[derive(Args)]
@@ -349,7 +349,7 @@ impl Syncs {
         let Times { summary, .. } = late;
         let most = match summary.count {
             0 => String::new(),
-            _ => format!(", by {} at most", number::us(summary.max_ns as f64)),
+            _ => format!(", by {} at most", short_time(summary.max_ns)),
         };
         format!(
             "{} flushes and writes with FUA waited for the store, {} of them longer than for the drive{most}\n",
@@ -395,7 +395,7 @@ fn serve_with_power_cuts(
 impl fmt::Display for Emulated {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DriveSpec { name, model, .. } = &self.spec;
-        let size = number::capacity(self.drive.total_blocks().bytes().get());
+        let size = self.drive.total_blocks().bytes().capacity();
         write!(out, "{name} ({model}, {size})")
     }
 }

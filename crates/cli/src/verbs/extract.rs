@@ -13,21 +13,19 @@ use freewheel::extraction::{
     BlackBox, ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, RealDrive,
     VirtualDrive,
 };
-use freewheel::measures::grouped;
+use freewheel::measures::{Text, Unit, grouped};
 use freewheel::serving::{Claim, Uri};
 use freewheel::{DriveSpec, Error, ErrorKind, Extraction, extract};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::table::Table;
 use crate::verbs::control::INTERRUPTED;
-use crate::verbs::drive::held_out;
 use crate::verbs::emulated::{DriveSource, Emulated, Sector};
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::listen;
 use crate::verbs::target::Target;
-use crate::{file, number, output};
+use crate::{file, output};
 
 /// Find a drive's parameters by timing reads of it, and write a drive file
 ///
@@ -111,9 +109,6 @@ const NO_DISK: &str = "give a hard disk itself, as /dev/sdX, and not a file, a s
      with one that is busy, begin anew on a quiet one; emulated:NAME is a drive to try this on \
      (freewheel drive list)";
 
-/// Blocks of a kind that the report names; the JSON document has them all.
-const SHOWN: usize = 8;
-
 #[derive(Serialize)]
 struct Document<'a> {
     file: &'a Path,
@@ -146,7 +141,7 @@ impl ExtractArgs {
             let document = Document { file: self.file(), drive: identity, extraction: &found };
             output::print_document(&document)?;
         } else {
-            output::print(&self.text(&found))?;
+            output::print(&format!("{}drive file: {}\n", found.text(), self.file().display()))?;
         }
         self.is_right(&found)
     }
@@ -313,29 +308,6 @@ impl ExtractArgs {
             self.file().file_stem().unwrap_or_default().to_string_lossy().into_owned()
         })
     }
-
-    fn text(&self, found: &Extraction) -> String {
-        let mut table = Table::new("llll");
-        table.row(["value", "found", "how sure", "how"]);
-        for value in &found.values {
-            let sure = value.confidence.name();
-            let (key, text) = (value.key.as_str(), value.value.as_str());
-            table.row([key, text, sure, value.source.as_str()]);
-        }
-        let slips: u64 = found.slips.iter().map(|slip| slip.count).sum();
-        format!(
-            "{table}\n{}\n{}{}{slips} defects that the drive's layout passes over; answers vary by {:.1} us; \
-             {} commands, {} of them writes, in {:.0} s of the drive's time\ndrive file: {}\n",
-            worth(found),
-            placed(found),
-            unreadable(found),
-            found.reply_jitter_ns / 1e3,
-            grouped(found.commands),
-            grouped(found.writes),
-            found.drive_ns as f64 / 1e9,
-            self.file().display()
-        )
-    }
 }
 
 /// A drive to be measured.
@@ -351,7 +323,8 @@ fn watched<T>(measure: impl FnOnce(ExtractProgress<'_>) -> Result<T, Error>) -> 
     measure(&|step| {
         // What the step is at, and what all steps have taken until now.
         let part = if step.part.is_empty() { "" } else { &format!("{}, ", step.part) };
-        let (commands, time) = (grouped(step.commands), number::about(step.drive_time.ns()));
+        let (commands, time) =
+            (grouped(step.commands), Unit::Seconds.text(step.drive_time.ns() as f64 / 1e9));
         let sent = format!("{part}{commands} commands in {time} of the drive");
         bars.remark(step.name, step.done, step.total, &sent);
     })
@@ -359,61 +332,6 @@ fn watched<T>(measure: impl FnOnce(ExtractProgress<'_>) -> Result<T, Error>) -> 
 
 fn goes_on(journal: &Path) -> String {
     format!("the measurements are in {}; --resume continues from them", journal.display())
-}
-
-/// Error of the file on requests; or that there were none.
-fn worth(found: &Extraction) -> String {
-    if found.held_out.is_empty() {
-        "no request was held against the file\n".into()
-    } else {
-        held_out(&found.held_out)
-    }
-}
-
-/// Words about the blocks: all lie where the file says, or the first that does not.
-fn placed(found: &Extraction) -> String {
-    let (read, misplaced) = (found.verified, &found.misplaced);
-    if misplaced.is_empty() {
-        let within_us = found.verified_within_ns as f64 / 1e3;
-        return format!(
-            "of {read} blocks read afterwards all lie where the file says, as far as their angles tell: \
-             to {within_us:.1} us\n"
-        );
-    }
-    let off = misplaced
-        .iter()
-        .map(|block| format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3));
-    let (count, shown) = (misplaced.len(), first(off));
-    format!(
-        "WRONG: of {read} blocks read afterwards {count} lie elsewhere than the file says: {shown}\n"
-    )
-}
-
-/// Words about blocks that could not be read. Most blocks of a drive are not asked for, so that none says
-/// little.
-fn unreadable(found: &Extraction) -> String {
-    let (bad, failed) = (&found.unreadable, found.failed);
-    let what = match (bad.len(), failed) {
-        (0, 0) => "every block that was asked for could be read".into(),
-        (0, _) => format!("{failed} reads of several blocks failed, none of one block"),
-        (count, _) => {
-            let shown = first(bad.iter().map(u64::to_string));
-            format!(
-                "{count} blocks could not be read and were passed over: {shown}; {failed} commands failed"
-            )
-        }
-    };
-    format!("{what}; not all of the drive's blocks were asked for\n")
-}
-
-/// The first of these, and how many more there are.
-fn first(all: impl ExactSizeIterator<Item = String>) -> String {
-    let more = all.len().saturating_sub(SHOWN);
-    let shown: Vec<String> = all.take(SHOWN).collect();
-    match more {
-        0 => shown.join(", "),
-        _ => format!("{}, and {more} more", shown.join(", ")),
-    }
 }
 
 /// The drive in a few numbers; that it builds is shown by the way.

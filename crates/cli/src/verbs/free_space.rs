@@ -1,13 +1,14 @@
 //! Warnings about a file system that may have too little room.
 
+use freewheel::measures::Bytes;
 use freewheel::serving::FreeSpace;
 
-use crate::{number, output};
+use crate::output;
 
 /// Remarks on it if there is less than may come; `place` is where, and `but` what that means.
 pub fn note(room: Option<FreeSpace>, place: &str, but: &str) {
     let Some(FreeSpace { left, wanted }) = room.filter(FreeSpace::is_short) else { return };
-    let [left, wanted] = [left, wanted].map(|bytes| number::capacity(bytes.get()));
+    let [left, wanted] = [left, wanted].map(Bytes::capacity);
     output::note(&format!("{left} are left where {place} and {wanted} may come: {but}"));
 }
 

@@ -32,8 +32,6 @@ mod trace_args;
 
 use clap::Subcommand;
 
-pub use sim::key as experiment_key;
-
 use crate::failure::Failure;
 use crate::interrupts;
 

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use freewheel::control::{Task, TaskKind};
+use freewheel::measures::counted;
 
 use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done};
 use super::selection::SelectionArgs;
 use crate::failure::Failure;
-use crate::number::counted;
 use crate::verbs::{scan, tasks};
 
 /// Rewrite every block of a served drive with its own data in its gaps, and read it back

@@ -2,12 +2,8 @@
 
 use std::fmt;
 
-use freewheel::measures::{Bucket, Distribution, Summary, grouped};
+use freewheel::measures::{Bucket, Distribution, Summary, Table, bar, grouped, short_time};
 use serde::{Deserialize, Serialize};
-
-use crate::number;
-use crate::plot::bar;
-use crate::table::Table;
 
 /// Columns of the longest bar.
 const BAR: usize = 20;
@@ -60,7 +56,7 @@ impl Replies {
         for (name, times) in self.both() {
             let Summary { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = times.summary;
             let [p50, p90, p99, p999, most] =
-                [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(|ns| number::us(ns as f64));
+                [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(short_time);
             table.row([name.to_owned(), grouped(count), p50, p90, p99, p999, most]);
         }
         table

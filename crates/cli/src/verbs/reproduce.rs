@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use freewheel::claims::{
-    CLAIMS, Claim, ClaimsReport, ReproduceOptions, Reproduction, Row, SEEDS, Verdict,
-};
+use freewheel::claims::{CLAIMS, Claim, ClaimsReport, ReproduceOptions, Reproduction, Row, SEEDS};
 use freewheel::experiments::timed;
-use freewheel::measures::{SimDuration, four_digits};
+use freewheel::measures::{SimDuration, Table};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::table::Table;
 use crate::{file, output};
 
 /// Run the papers' experiments and compare the results with the published ones
@@ -127,7 +124,7 @@ impl ReproduceArgs {
         if let Some(path) = &self.report {
             write_pages(path, report.html())?;
         }
-        self.print(&done, &report)?;
+        self.print(&report)?;
         let seconds = took.ns() as f64 / 1e9;
         output::aside(&format!("{}. Took {seconds:.0} s.\n", report.words()));
         judge(&report.rows, options.seeds.len())
@@ -170,12 +167,11 @@ impl ReproduceArgs {
             .collect()
     }
 
-    fn print(&self, done: &[Reproduction], report: &ClaimsReport<'_>) -> Result<(), Failure> {
+    fn print(&self, report: &ClaimsReport<'_>) -> Result<(), Failure> {
         if self.json {
             return output::print_document(report);
         }
-        let texts: Vec<String> = done.iter().map(text).collect();
-        output::print(&texts.join("\n"))
+        output::print(&report.text())
     }
 }
 
@@ -198,7 +194,7 @@ fn judge(rows: &[&Row], seeds: usize) -> Result<(), Failure> {
         .iter()
         .copied()
         .filter(|row| seeds >= SEEDS.len() || !row.verdict.was_run())
-        .map(|row| fault(row))
+        .map(|row| ClaimsReport::fault(row))
         .collect();
     if !faults.is_empty() {
         let numbers = if faults.len() == 1 { "number fails" } else { "numbers fail" };
@@ -213,76 +209,4 @@ fn judge(rows: &[&Row], seeds: usize) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-fn fault(row: &Row) -> String {
-    let what = format!("{} {}", row.id, row.quantity);
-    if !row.verdict.was_run() {
-        return format!("{what}: not run: {}", row.note.as_deref().unwrap_or_default());
-    }
-    let ours = format!("{} {}", four_digits(row.ours), row.unit);
-    let known = row.deviation.as_ref().map_or(String::new(), |known| {
-        let [value, tolerance] = [known.value, known.tolerance].map(four_digits);
-        format!(", and the known deviation is {value} within {tolerance}")
-    });
-    format!("{what}: {ours} is outside {}{known}", band(row))
-}
-
-fn band(row: &Row) -> String {
-    range(row.band)
-}
-
-fn range(ends: Option<[f64; 2]>) -> String {
-    ends.map_or("-".into(), |ends| {
-        let [low, high] = ends.map(four_digits);
-        format!("{low} to {high}")
-    })
-}
-
-fn paper(row: &Row) -> String {
-    match (row.paper, row.paper_to) {
-        (Some(least), Some(most)) => range(Some([least, most])),
-        (paper, _) => paper.map_or("-".into(), four_digits),
-    }
-}
-
-fn verdict(row: &Row) -> String {
-    let title = row.verdict.title();
-    match row.verdict {
-        Verdict::Unsteady => format!("{title}, {} of {} inside", row.seeds_inside, row.seeds),
-        _ => title.into(),
-    }
-}
-
-fn text(reproduction: &Reproduction) -> String {
-    let claim = CLAIMS.iter().find(|claim| claim.id == reproduction.id);
-    let (title, setting) = claim.map_or(("", ""), |claim| (claim.title, claim.setting));
-    let mut table = Table::new("llrrrrl");
-    table.row(["quantity", "unit", "paper", "ours", "over seeds", "band", "verdict"]);
-    reproduction.rows.iter().for_each(|row| table.row(cells(row)));
-    let notes: String = reproduction.rows.iter().map(notes).collect();
-    format!("{}: {title}\n{setting}\n\n{table}{notes}", reproduction.id)
-}
-
-fn cells(row: &Row) -> [String; 7] {
-    [
-        row.quantity.to_string(),
-        row.unit.to_string(),
-        paper(row),
-        if row.ours.is_nan() { "-".into() } else { four_digits(row.ours) },
-        range(row.range),
-        band(row),
-        verdict(row),
-    ]
-}
-
-fn notes(row: &Row) -> String {
-    let known = row.deviation.iter().map(|known| {
-        let [value, tolerance] = [known.value, known.tolerance].map(four_digits);
-        format!("known deviation, {value} within {tolerance}: {}", known.reason)
-    });
-    let calibrated = row.calibrated.iter().map(|parameter| format!("calibrated by {parameter}"));
-    let stands_in = row.stands_in.iter().map(|text| format!("stands in: {text}"));
-    let texts = known.chain(calibrated).chain(stands_in).chain(row.note.iter().cloned());
-    texts.map(|text| format!("  {}: {text}\n", row.quantity)).collect()
 }

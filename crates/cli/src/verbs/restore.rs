@@ -4,16 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{BlockRange, Chain, Damage, Restore, Restored};
-use freewheel::measures::Bytes;
+use freewheel::measures::{Bytes, Table, counted};
 use serde::Serialize;
 
 use super::control::{blocks, which};
 use super::free_space;
 use crate::failure::Failure;
-use crate::number::counted;
 use crate::output;
 use crate::progress::Bars;
-use crate::table::Table;
 
 /// Damaged regions that are named one by one.
 const NAMED_MAX: usize = 20;

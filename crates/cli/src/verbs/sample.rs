@@ -7,12 +7,10 @@ use freewheel::control::{
     SampleBias, SampleCounter, SampleReport, SampleRequest, SampleResult, ShareEstimate, Task,
     TaskState,
 };
-use freewheel::measures::{Bytes, SimDuration, grouped};
+use freewheel::measures::{Bytes, SimDuration, Table, Unit, counted, grouped};
 
 use super::control::blocks;
 use crate::failure::Failure;
-use crate::number::{counted, percent};
-use crate::table::Table;
 
 /// Options for a sample, and its time.
 #[derive(Args)]
@@ -99,7 +97,11 @@ fn estimate_in_words(estimate: &ShareEstimate, is_whole: bool) -> String {
 /// A share that may be very small.
 fn fine(share: f64) -> String {
     // Five digits show nothing of a smaller one.
-    if (5e-8..0.001).contains(&share) { format!("{:.5} %", share * 100.0) } else { percent(share) }
+    if (5e-8..0.001).contains(&share) {
+        format!("{:.5} %", share * 100.0)
+    } else {
+        Unit::Share.text(share)
+    }
 }
 
 /// Differences between the part that came and the sample.

@@ -6,6 +6,7 @@ use clap::Args;
 use freewheel::control::{
     BlockRange, ChangesByCause, ControlClient, Link, Manifest, Record, Task, TaskKind,
 };
+use freewheel::measures::counted;
 use serde::Serialize;
 
 use super::control::{
@@ -13,7 +14,6 @@ use super::control::{
 };
 use super::selection::{Selection, SelectionArgs};
 use crate::failure::Failure;
-use crate::number::counted;
 use crate::verbs::{scan, tasks};
 use crate::{file, output};
 

@@ -9,11 +9,10 @@ use freewheel::control::{
     ServerStatus, Task, TaskKind, TaskOrder, TaskRequest, TaskState,
 };
 use freewheel::files::read_text_up_to;
-use freewheel::measures::{BLOCK_BYTES, Bytes, grouped};
+use freewheel::measures::{BLOCK_BYTES, Bytes, counted, grouped};
 
 use super::control::Watch;
 use crate::failure::Failure;
-use crate::number::counted;
 use crate::output;
 
 /// A list of as many extents as a task may have is shorter.

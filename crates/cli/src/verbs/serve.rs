@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use freewheel::control::TaskState;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, EmulationOptions, WriteCache};
-use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, grouped};
+use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, Table, Unit, grouped};
 use freewheel::serving::{
     self, Address, Backend, BackendChannel, CONSERVATISM_MAX, Claim, Conservatism, ControlServer,
     EmulatedBackend, FileBackend, HostConfig, Io, NbdBackend, PredictionSpec, SameTrack, Server,
@@ -18,13 +18,12 @@ use freewheel::{Drive, DriveSpec, PolicySpec};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::table::Table;
+use crate::output;
 use crate::verbs::control;
 use crate::verbs::emulated::{DriveSource, Emulated};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs, Operator};
 use crate::verbs::target::{self, Target};
-use crate::{number, output};
 
 /// The default. Linux gives a command to a SCSI disk 30 s and tries it six times (`SD_TIMEOUT`,
 /// `SD_MAX_RETRIES`): a server in front of one may take 180 s to report an unreadable block.
@@ -340,7 +339,7 @@ impl ServeArgs {
         (server, control): (&Server, &ControlServer),
     ) -> String {
         let uri = listen::uri(server);
-        let size = number::capacity(drive.total_blocks().bytes().get());
+        let size = drive.total_blocks().bytes().capacity();
         let sectors = sectors_in_words(serving);
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         format!(
@@ -372,8 +371,8 @@ fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
         "by its file the bus of {} moves {} and its media up to {}: when an answer comes says little \
          about where the head is then, so little will be read in gaps",
         spec.name,
-        number::rate(limit.bus_bytes_per_second),
-        number::rate(limit.media_bytes_per_second)
+        Unit::BytesPerSecond.text(limit.bus_bytes_per_second),
+        Unit::BytesPerSecond.text(limit.media_bytes_per_second)
     ))
 }
 
@@ -401,7 +400,7 @@ fn text(report: &ServerReport) -> String {
     let responses = &report.responses;
     let seen = &report.host;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
-    let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
+    let share = |count: u64| Unit::Share.text(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("ll");
     table.row(["foreground", &format!("{} requests", grouped(responses.count))]);
     if responses.count > 0 {
@@ -447,7 +446,7 @@ fn text(report: &ServerReport) -> String {
     for task in &report.tasks {
         let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
         let (kind, state) = (task.kind.word(), end_state(task.state));
-        let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
+        let (read, rate) = (control::blocks(task.blocks_read), Unit::BytesPerSecond.text(rate));
         let unreadable = grouped(task.unreadable_blocks);
         let row = format!(
             "{state}: {read}, {rate}, complete rounds {}, {unreadable} blocks unreadable",

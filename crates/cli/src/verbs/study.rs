@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
 use crate::standard_input::{self, GivenTrace};
-use crate::{file, number, output, terminal};
+use crate::{file, output, terminal};
 
 /// Say what each optimisation would do for a trace on a drive, in one HTML report
 #[derive(Args)]
@@ -229,8 +229,6 @@ fn name(number: usize, title: &str, folder: &Path) -> PathBuf {
 fn text(report: &StudyReport, decisions: &Distribution, page: &Path) -> String {
     let findings =
         if terminal::has_colours(&stdout()) { report.coloured_text() } else { report.text() };
-    let scrub = report.study.scrub.as_ref();
-    let decisions = scrub.and_then(|_| number::decisions(" about a gap of the scrub", decisions));
-    let decisions = decisions.map_or(String::new(), |line| line + "\n");
+    let decisions = report.decisions_text(decisions).map_or(String::new(), |line| line + "\n");
     format!("{findings}{decisions}report: {}\n", page.display())
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use freewheel::measures::{Table, Unit, counted};
 use freewheel::sweeps::{Column, Sweep, SweepDone, SweptKey};
 use freewheel::{Error, ErrorKind, SimConfig};
 use serde::Serialize;
@@ -10,9 +11,8 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::table::Table;
 use crate::verbs::sim::explained;
-use crate::{dask, file, number, output};
+use crate::{dask, file, output};
 
 /// Run an experiment with all combinations of some values of its keys, on all cores, into one table
 #[derive(Args)]
@@ -114,7 +114,7 @@ impl SweepArgs {
     /// The best configurations, by their mean response.
     fn text(&self, keys: &[SweptKey], done: &SweepDone) -> String {
         let mut table = Table::new("lrrr");
-        table.row(["configuration", "mean, ms", "p99, ms", "requests/s"]);
+        table.row(["configuration", "mean", "p99", "requests/s"]);
         let mut best: Vec<usize> = (0..done.rows.len()).collect();
         let (mean, p99) = (reals(done, "response_ns_mean"), wholes(done, "response_ns_p99"));
         let rate = reals(done, "requests_per_second");
@@ -122,11 +122,11 @@ impl SweepArgs {
         for &row in best.iter().take(SHOWN) {
             let values = done.columns.iter().skip(1).take(keys.len());
             let values = values.map(|(key, column)| format!("{key}={}", column.text(row)));
-            let [mean, p99] = [mean[row], p99[row] as f64].map(number::bare_ms);
+            let [mean, p99] = [mean[row], p99[row] as f64].map(|ns| Unit::Nanoseconds.text(ns));
             let values = values.collect::<Vec<_>>().join(" ");
             table.row([values, mean, p99, format!("{:.1}", rate[row])]);
         }
-        let count = number::counted(done.rows.len() as u64, "configuration");
+        let count = counted(done.rows.len() as u64, "configuration");
         let resumed = match done.resumed {
             0 => String::new(),
             resumed => format!(", {resumed} of them run before"),

@@ -2,13 +2,12 @@
 
 use clap::Args;
 use freewheel::control::{ServerStatus, Task, TaskKind, TaskState, openapi};
-use freewheel::measures::{Bytes, grouped};
+use freewheel::measures::{Bytes, Table, Unit, grouped};
 use serde::Serialize;
 
 use super::control::{ControlArgs, blocks, decisions, is_starved, starved};
 use crate::failure::Failure;
-use crate::table::Table;
-use crate::{number, output};
+use crate::output;
 
 /// Show the background tasks of a running server, and how it does
 #[derive(Args)]
@@ -120,11 +119,16 @@ fn copied(task: &Task) -> String {
 }
 
 fn text(status: &ServerStatus) -> String {
+    let ms = |ns: f64| Unit::Nanoseconds.text(ns);
     let (seen, responses) = (&status.scheduling, &status.responses);
     let mut table = Table::new("ll");
     table.row([
         "drive",
-        &format!("{}, served for {}", status.drive, number::seconds(status.uptime_ns)),
+        &format!(
+            "{}, served for {}",
+            status.drive,
+            Unit::Seconds.text(status.uptime_ns as f64 / 1e9)
+        ),
     ]);
     table.row([
         "responses",
@@ -177,16 +181,12 @@ fn text(status: &ServerStatus) -> String {
             task.id.to_string(),
             task.kind.word().to_owned(),
             word.to_owned(),
-            number::percent(task.done()),
+            Unit::Share.text(task.done()),
             blocks(task.blocks_read),
             copied(task),
-            ends.map_or("-".to_owned(), number::about),
+            ends.map_or("-".to_owned(), |ns| Unit::Seconds.text(ns as f64 / 1e9)),
             grouped(task.unreadable_blocks),
         ]);
     }
     format!("{table}\n{tasks}")
-}
-
-fn ms(ns: f64) -> String {
-    number::ms(ns)
 }

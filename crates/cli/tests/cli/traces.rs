@@ -247,7 +247,7 @@ fn of_many_devices_the_busiest_are_shown_with_their_share_and_the_others_counted
     for words in [
         "The busiest 20 of 30 devices:",
         "\n    29        30  6.5 %",
-        "10 others have 11.8 % of the requests",
+        "10 others have 12 % of the requests",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }

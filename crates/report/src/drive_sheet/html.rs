@@ -1,12 +1,12 @@
 //! The page of a drive's data sheet.
 
-use freewheel_model::drive::QuantityUnit;
+use freewheel_model::drive::spec::HeldOut;
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
-use super::{CheckRow, DriveSheet, SeekTime};
+use super::{CheckRow, DriveSheet, SeekTime, in_unit};
 use crate::chart;
-use crate::numbers::rate;
+use crate::numbers::{deviation, fine_ms, percent};
 use crate::page::{self, prose, section, table};
 use freewheel_study::figure::{Axes, Line};
 
@@ -54,16 +54,13 @@ impl DriveSheet {
     }
 
     fn held_out_table(&self) -> Markup {
-        let rows: Vec<Vec<String>> = self
-            .held_out
-            .iter()
-            .map(|row| -> Vec<String> {
-                let means = [row.measured_mean, row.foretold_mean, row.demerit];
-                let times = means.into_iter().chain([row.mechanics_demerit]);
-                let head = [row.requests.clone(), grouped(row.count)];
-                head.into_iter().chain(times.map(|time| ms(time.ns()))).collect()
-            })
-            .collect();
+        let cells = |row: &HeldOut| -> Vec<String> {
+            let means = [row.measured_mean, row.foretold_mean, row.demerit];
+            let times = means.into_iter().chain([row.mechanics_demerit]);
+            let head = [row.requests.clone(), grouped(row.count)];
+            head.into_iter().chain(times.map(|time| fine_ms(time.ns() as f64))).collect()
+        };
+        let rows: Vec<Vec<String>> = self.held_out.iter().map(cells).collect();
         html! {
             (table(
                 &["requests", "number", "mean, ms", "foretold, ms", "demerit, ms", "of the mechanics alone, ms"],
@@ -101,9 +98,9 @@ impl DriveSheet {
             (chart::lines(&lines, &axes))
             (table(&["cylinders", "read, ms", "write, ms"], &rows))
             p.note {
-                "Mean over random pairs of cylinders: " (ms(self.mean_seek_read_ns)) " ms before a read, "
-                (ms(self.mean_seek_write_ns)) " ms before a write. A change of heads takes "
-                (ms(self.head_switch_ns)) " ms."
+                "Mean over random pairs of cylinders: " (fine_ms(self.mean_seek_read_ns as f64)) " ms before a read, "
+                (fine_ms(self.mean_seek_write_ns as f64)) " ms before a write. A change of heads takes "
+                (fine_ms(self.head_switch_ns as f64)) " ms."
                 @if let Some(words) = self.seek_table_words() { " " (words) }
             }
         }
@@ -146,13 +143,12 @@ fn list<'a, N: maud::Render + 'a, T: AsRef<str> + 'a>(
 
 fn check_row(row: &CheckRow) -> Markup {
     let value = |value: u64| in_unit(value, row.unit);
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     html! {
         tr {
             td { (row.title) }
             td { (row.advertised.map_or("-".into(), value)) }
             td { (value(row.modelled)) }
-            td { (row.deviation_share.map_or(String::new(), |off| format!("{:+.2} %", off * 100.0))) }
+            td { (row.deviation_share.map_or(String::new(), deviation)) }
             td { (row.ok.map_or(String::new(), |_| percent(row.tolerance_share))) }
             td { @match row.ok {
                 Some(true) => { span.inside { "ok" } },
@@ -163,23 +159,10 @@ fn check_row(row: &CheckRow) -> Markup {
     }
 }
 
-/// A quantity with its unit.
-fn in_unit(value: u64, unit: QuantityUnit) -> String {
-    match unit {
-        QuantityUnit::Bytes if value >= 1_000_000_000_000 => {
-            format!("{:.3} TB", value as f64 / 1e12)
-        }
-        QuantityUnit::Bytes => format!("{:.3} GB", value as f64 / 1e9),
-        QuantityUnit::BytesPerSecond => rate(value as f64),
-        QuantityUnit::Nanoseconds => format!("{} ms", ms(value)),
-        QuantityUnit::RequestsPerSecond => format!("{value} /s"),
-    }
-}
-
-fn ms(ns: u64) -> String {
-    format!("{:.3}", ns as f64 / 1e6)
-}
-
 fn seek_cells(seek: &SeekTime) -> Vec<String> {
-    vec![seek.distance_cylinders.to_string(), ms(seek.read_ns), ms(seek.write_ns)]
+    vec![
+        seek.distance_cylinders.to_string(),
+        fine_ms(seek.read_ns as f64),
+        fine_ms(seek.write_ns as f64),
+    ]
 }

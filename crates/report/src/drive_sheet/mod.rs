@@ -4,9 +4,13 @@
 //! |---|---|
 //! | `words` | electronics and shingled zones in words, for every surface |
 //! | `html` | the page |
+//! | `text` | tables of a terminal |
 
 mod html;
+mod text;
 mod words;
+
+pub(crate) use text::held_out;
 
 use std::collections::BTreeMap;
 
@@ -17,11 +21,11 @@ use freewheel_model::drive::{Check, Drive, FileZone, QuantityUnit};
 use freewheel_model::electronics::random_checks;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
-use freewheel_units::{Op, grouped};
+use freewheel_units::{Bytes, Op, grouped};
 use serde::Serialize;
 
 use crate::finding::Finding;
-use crate::numbers::rate;
+use crate::numbers::{fine_ms, rate};
 use crate::shingled::unmodelled;
 
 /// Sheet of a drive: its properties and its times. Of a drive with more actuators, `zones` and the seeks
@@ -256,6 +260,21 @@ impl ZoneSheet {
             cylinder_skew: zone.cylinder_skew.to_string(),
         }
     }
+}
+
+/// A quantity of the self-check with its unit.
+fn in_unit(value: u64, unit: QuantityUnit) -> String {
+    match unit {
+        QuantityUnit::Bytes => Bytes::new(value).capacity(),
+        QuantityUnit::BytesPerSecond => rate(value as f64),
+        QuantityUnit::Nanoseconds => ms(value),
+        QuantityUnit::RequestsPerSecond => format!("{value} /s"),
+    }
+}
+
+/// A time of the drive in milliseconds.
+fn ms(ns: u64) -> String {
+    format!("{} ms", fine_ms(ns as f64))
 }
 
 fn named_distances(spec: &DriveSpec, drive: &Drive) -> Vec<u32> {

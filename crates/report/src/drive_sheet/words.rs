@@ -172,7 +172,7 @@ fn after(times: AfterOp) -> String {
 }
 
 fn ms(time: SimDuration) -> String {
-    format!("{:.3} ms", time.as_ms_f64())
+    super::ms(time.ns())
 }
 
 fn bus(spec: &BusSpec) -> Words {

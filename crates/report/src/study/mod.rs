@@ -21,13 +21,14 @@ mod scrub_page;
 mod text;
 mod verdict;
 
+use freewheel_model::stats::Distribution;
 use freewheel_study::Study;
 use freewheel_study::changes::NOTICEABLE;
 use freewheel_units::grouped;
 use serde::Serialize;
 
 use crate::finding::Finding;
-use crate::numbers::percent;
+use crate::numbers::{self, percent};
 use crate::paint::Paint;
 
 /// The document of a study.
@@ -55,6 +56,12 @@ impl StudyReport {
     /// Report in colours, for a terminal that has some.
     pub fn coloured_text(&self) -> String {
         text::text(&self.study, &self.findings, Paint::Coloured)
+    }
+
+    /// Time of the decisions about gaps on this machine, where a scrub was estimated.
+    pub fn decisions_text(&self, decisions: &Distribution) -> Option<String> {
+        let scrub = self.study.scrub.as_ref();
+        scrub.and_then(|_| numbers::decisions(" about a gap of the scrub", decisions))
     }
 
     /// The report: one HTML file without references to anything outside it.

@@ -1,6 +1,6 @@
 //! The words about a run's caches, against the sums of the run itself.
 
-use freewheel_report::SimReport;
+use freewheel_report::{SimReport, cache_rows};
 use freewheel_sim::config::SimConfig;
 use freewheel_sim::experiment::Experiment;
 
@@ -17,7 +17,7 @@ fn a_run_without_caches_says_nothing_of_them() {
     let experiment = experiment("");
     let result = experiment.run().unwrap();
     let report = SimReport::new(&experiment, &result);
-    assert!(report.cache_rows().is_empty() && !report.html().contains("What the caches did"));
+    assert!(cache_rows(&result).is_empty() && !report.html().contains("What the caches did"));
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn each_part_that_was_used_has_a_row() {
         "cache = { size = \"1MiB\", prefetch = { kind = \"read-ahead\", amount = \"16KiB\" }, write_buffer = { size = \"1MiB\" } }",
     );
     let result = experiment.run().unwrap();
-    let (work, report) = (result.cache.unwrap(), SimReport::new(&experiment, &result));
-    let rows = report.cache_rows();
+    let report = SimReport::new(&experiment, &result);
+    let (work, rows) = (result.cache.as_ref().unwrap(), cache_rows(&result));
     let parts: Vec<&str> = rows.iter().map(|(part, _)| *part).collect();
     assert_eq!(parts, ["cache: reads", "cache: writes", "prefetched with reads", "at risk"]);
     assert!(work.read_misses > 0 && work.reads > work.read_misses && work.destages > 0);

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::drives::{ImportCause, Imported, import_disksim};
-use freewheel::files::read_text;
+use freewheel::files::{did_you_mean, read_text};
+use freewheel::measures::Table;
 use freewheel::{Error, ErrorKind};
 use serde::Serialize;
 
-use crate::failure::{Failure, with_near_file};
-use crate::table::Table;
+use crate::failure::Failure;
 use crate::{file, output};
 
 /// Make a drive file from DiskSim's parameter files
@@ -218,7 +218,7 @@ fn refuse_unread(unread: &Unread) -> Result<(), Failure> {
     if error.kind() == io::ErrorKind::InvalidData {
         return Err(failed(unread).with_help("save it as a text in UTF-8, comments too"));
     }
-    let help = with_near_file("give the paths of parameter files of DiskSim", first);
+    let help = format!("give the paths of parameter files of DiskSim{}", did_you_mean(first));
     Err(failed(unread).with_help(help))
 }
 

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
+use freewheel::measures::{Bytes, Table};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::table::Table;
-use crate::{number, output};
+use crate::output;
 
 /// List the drives that ship with Freewheel
 #[derive(Args)]
@@ -45,7 +45,7 @@ fn text(list: &List) -> String {
             drive.name.clone(),
             drive.model.clone(),
             drive.year.map_or("-".into(), |year| year.to_string()),
-            number::capacity(drive.capacity_bytes),
+            Bytes::new(drive.capacity_bytes).capacity(),
             format!("{:.0}", drive.rotation_rpm),
             heads(drive),
         ]);

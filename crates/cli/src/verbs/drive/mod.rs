@@ -11,8 +11,6 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-pub use show::held_out;
-
 /// Show the drives that ship with Freewheel, and drive files
 #[derive(Subcommand)]
 #[command(after_help = "\

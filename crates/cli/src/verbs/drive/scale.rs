@@ -5,13 +5,12 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use freewheel::drives::{self, DriveIdentity, FACTOR_MAX, YearlyRates};
-use freewheel::measures::{Bytes, Op, four_digits, grouped};
+use freewheel::measures::{Bytes, Op, Table, Unit, four_digits, grouped};
 use freewheel::{Drive, DriveSpec, Error, ErrorKind, Scaling};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::table::Table;
-use crate::{file, number, output};
+use crate::{file, output};
 
 /// Make a drive file of the same drive with other technology
 ///
@@ -252,9 +251,9 @@ fn text(document: &Document) -> String {
         let factor = four_digits(after / before);
         table.row([label.to_owned(), show(before), show(after), factor]);
     };
-    let ms = |value| number::ms(value);
-    let rate = |value| number::rate(value);
-    row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| number::capacity(b as u64));
+    let ms = |value| Unit::Nanoseconds.text(value);
+    let rate = |value| Unit::BytesPerSecond.text(value);
+    row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| Bytes::new(b as u64).capacity());
     row("surfaces", &|s| s.drive.surfaces.into(), &|count| grouped(count as u64));
     row("cylinders", &|s| s.drive.cylinders.into(), &|count| grouped(count as u64));
     row("speed of rotation, rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));

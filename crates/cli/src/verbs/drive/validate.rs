@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use freewheel::experiments::TraceWorkload;
 use freewheel::extraction::{
-    FioValidation, GapReading, RateValidation, ValidationFit, fit_to_measured, is_fio, is_rates,
-    validate_fio, validate_rates, validation_html,
+    GapReading, fit_to_measured, is_fio, is_rates, validate_fio, validate_rates, validation_html,
 };
 use freewheel::files::read_text_up_to;
-use freewheel::measures::{Bytes, grouped};
+use freewheel::measures::{Bytes, Text};
 use freewheel::traces::Format;
-use freewheel::{Error, ErrorKind, Validation, validate};
+use freewheel::{Error, ErrorKind, validate};
 
 use crate::failure::Failure;
-use crate::table::Table;
 use crate::{file, output};
 
 /// Hold a drive against a trace measured on the real one
@@ -119,7 +117,7 @@ impl ValidateArgs {
         if self.json {
             return output::print_document(&validation);
         }
-        output::print(&text(&validation))
+        output::print(&validation.text())
     }
 
     /// The text of the file, if it is no trace.
@@ -151,18 +149,16 @@ impl ValidateArgs {
         match summary {
             Summary::Fio(text) => {
                 let validation = validate_fio(&self.drive, &file, text)?;
-                if self.json {
-                    output::print_document(&validation)
-                } else {
-                    output::print(&text_of_fio(&validation))
+                match self.json {
+                    true => output::print_document(&validation),
+                    false => output::print(&validation.text()),
                 }
             }
             Summary::Rates(text) => {
                 let validation = validate_rates(&self.drive, &file, text)?;
-                if self.json {
-                    output::print_document(&validation)
-                } else {
-                    output::print(&text_of_rates(&validation))
+                match self.json {
+                    true => output::print_document(&validation),
+                    false => output::print(&validation.text()),
                 }
             }
         }
@@ -180,124 +176,8 @@ impl ValidateArgs {
         if self.json {
             return output::print_document(&fit);
         }
-        output::print(&text_of_fit(&fit))
+        output::print(&fit.text())
     }
-}
-
-fn text_of_fio(validation: &FioValidation) -> String {
-    let mut table = Table::new("lrrrrrr");
-    table.row(["job", "", "requests/s", "mean", "p50", "p99", "p99.9"]);
-    for row in &validation.rows {
-        let size = Bytes::new(row.bytes).human();
-        let name = format!("{}: {} of {size}, {} at once", row.job, row.op, row.depth);
-        for (name, by, of) in [(name, "fio", row.measured), (String::new(), "file", row.simulated)]
-        {
-            let ms = [Some(of.mean_ms), of.p50_ms, of.p99_ms, of.p999_ms];
-            let [mean, p50, p99, p999] =
-                ms.map(|ms| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2} ms")));
-            let rate = format!("{:.0}", of.requests_per_second);
-            table.row([name, by.to_owned(), rate, mean, p50, p99, p999]);
-        }
-    }
-    let advice = if validation.advice.is_empty() {
-        "File and measurement agree: means of single reads within 5 %, rates within 15 %."
-            .to_owned()
-    } else {
-        validation.advice.join("\n")
-    };
-    let left_out = validation.left_out.iter().map(|why| format!("\nleft out: {why}"));
-    format!(
-        "{} against {}\n\n{table}\n{advice}{}\n",
-        validation.drive,
-        validation.file,
-        left_out.collect::<String>()
-    )
-}
-
-fn text_of_rates(validation: &RateValidation) -> String {
-    let mb = |rate: f64| format!("{:.1} MB/s", rate / 1e6);
-    let mut table = Table::new("rrrrrr");
-    table.row(["zone", "first block", "stretches", "measured", "file", "difference"]);
-    for zone in &validation.zones {
-        let difference = zone.difference.map(|share| format!("{:+.1} %", share * 100.0));
-        table.row([
-            zone.zone.to_string(),
-            grouped(zone.first_block),
-            grouped(zone.stretches),
-            zone.measured.map_or_else(|| "-".into(), mb),
-            mb(zone.simulated),
-            difference.unwrap_or_else(|| "-".into()),
-        ]);
-    }
-    let advice = if validation.advice.is_empty() {
-        "File and measurement agree within 3 % in every measured zone.".to_owned()
-    } else {
-        validation.advice.join("\n")
-    };
-    let left_out = validation.left_out.iter().map(|left_out| {
-        format!("\nstretches left out: {}: {}", grouped(left_out.stretches), left_out.why)
-    });
-    format!(
-        "{} against {}\n\n{table}\n{advice}{}\n",
-        validation.drive,
-        validation.file,
-        left_out.collect::<String>()
-    )
-}
-
-fn text_of_fit(fit: &ValidationFit) -> String {
-    format!("{}{}", text_of_values(fit), text_of_angles(fit))
-}
-
-/// Angles that were looked for, and what the second half says of them.
-fn text_of_angles(fit: &ValidationFit) -> String {
-    if fit.angles.is_empty() {
-        return "Angles of the spindle and of zones: the trace tells none.\n".into();
-    }
-    let mut table = Table::new("lrrrrrrl");
-    table.row(["angles", "changed", "pairs", "R before", "after", "sd before", "after", "kept"]);
-    for angle in &fit.angles {
-        let [r_before, r_after] = angle.resultant_lengths.map(|length| format!("{length:.3}"));
-        let [before, after] = angle.judged_sd_ms.map(|value| format!("{value:.3} ms"));
-        let kept = if angle.kept { "yes" } else { "no" };
-        table.row([
-            angle.key.to_owned(),
-            angle.changes.len().to_string(),
-            grouped(angle.pairs),
-            r_before,
-            r_after,
-            before,
-            after,
-            kept.to_owned(),
-        ]);
-    }
-    format!(
-        "\n{table}\nR: agreement of the angles on the first half, 1 for all alike. sd: of the difference, \
-         request by request, on the second half.\n"
-    )
-}
-
-fn text_of_values(fit: &ValidationFit) -> String {
-    let ms = |value: f64| format!("{value:.3} ms");
-    if fit.changes.is_empty() {
-        let [as_it_is, _] = fit.judged_ms;
-        return format!(
-            "No other value makes the first half of the trace 1 % nearer. Distance on the second half: {}.\n",
-            ms(as_it_is)
-        );
-    }
-    let mut changes = Table::new("lllrr");
-    changes.row(["value", "file", "trace", "distance before", "after"]);
-    for change in &fit.changes {
-        let [before, after] = change.fitted_ms.map(ms);
-        changes.row([change.key.to_owned(), change.from.clone(), change.to.clone(), before, after]);
-    }
-    let [before, after] = fit.judged_ms.map(ms);
-    let verdict = if fit.holds() { "They hold" } else { "They do not hold" };
-    format!(
-        "{changes}\n{verdict}: on the second half, which no value comes from, the distance goes from {before} to {after}.\n\
-         Distance: the demerits of reads and of writes, weighted by their numbers.\n"
-    )
 }
 
 /// The way out, which is not to read less of the trace.
@@ -314,72 +194,4 @@ fn explain(error: Error) -> Failure {
         ),
         _ => error.into(),
     }
-}
-
-fn text(v: &Validation) -> String {
-    let ms = |value: f64| format!("{value:.3} ms");
-    let share = |value: f64| format!("{:.2} %", value * 100.0);
-    let mut sums = Table::new("lr");
-    sums.row(["requests".to_owned(), grouped(v.requests)]);
-    sums.row(["measured mean".to_owned(), ms(v.measured_mean_ms)]);
-    let simulated = format!("{} ({})", ms(v.simulated_mean_ms), share(v.mean_error_share));
-    sums.row(["simulated mean (error)".to_owned(), simulated]);
-    let demerit = format!("{} ({})", ms(v.demerit_ms), share(v.demerit_share));
-    sums.row(["demerit figure (of the mean)".to_owned(), demerit]);
-    sums.row([
-        "sd of the difference, request by request".to_owned(),
-        ms(v.per_request_error_sd_ms),
-    ]);
-    let mut parts = Table::new("lrrrr");
-    parts.row(["served here as", "requests", "measured", "simulated", "sd of difference"]);
-    for part in &v.parts {
-        let means = [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
-        let [measured, simulated, sd] = means.map(ms);
-        parts.row([part.name.to_owned(), grouped(part.requests), measured, simulated, sd]);
-    }
-    let mut quantiles = Table::new("rrr");
-    quantiles.row(["share", "measured", "simulated"]);
-    for q in &v.quantiles {
-        quantiles.row([format!("{:.0} %", q.share * 100.0), ms(q.measured_ms), ms(q.simulated_ms)]);
-    }
-    let phase = phase(v);
-    let gaps = v.gaps_in_words();
-    format!("{} against {}\n\n{sums}\n{gaps}\n\n{parts}\n{quantiles}\n{phase}", v.drive, v.trace)
-}
-
-/// Words about the spindle's phase in the trace, and the error that it leaves.
-fn phase(validation: &Validation) -> String {
-    let phase = &validation.phase;
-    let ms = |value: f64| format!("{value:.3} ms");
-    let if_any = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), ms);
-    let mut floors = Table::new("lrrr");
-    floors.row(["sd of the difference", "achieved", "phase unknown", "resynchronised"]);
-    for class in &phase.classes {
-        let [achieved, floor] = [class.achieved_sd_ms, class.floor_sd_ms].map(ms);
-        floors.row([class.name.to_owned(), achieved, floor, if_any(class.resynchronised_sd_ms)]);
-    }
-    let [achieved, floor] = [phase.achieved_sd_ms, phase.floor_sd_ms].map(ms);
-    floors.row(["all".to_owned(), achieved, floor, if_any(phase.resynchronised_sd_ms)]);
-    let mut distances = Table::new("lrrrrrr");
-    let (gaps, other) = ("R, gaps as", "R, gaps one");
-    distances.row(["last on the media", "requests", gaps, other, "R by", "median", "resyn-"]);
-    distances.row(["", "", "recorded", "later", "chance", "error", "chronised"]);
-    for row in &phase.distances {
-        let lengths = [
-            row.as_recorded.resultant_length,
-            row.one_later.resultant_length,
-            row.as_recorded.resultant_length_by_chance,
-        ];
-        let [recorded, later, chance] = lengths.map(|length| format!("{length:.3}"));
-        let (name, pairs) = (row.distance.name().to_owned(), grouped(row.as_recorded.pairs));
-        let median = ms(row.achieved_median_ms);
-        let resynchronised = if_any(row.resynchronised_median_ms);
-        distances.row([name, pairs, recorded, later, chance, median, resynchronised]);
-    }
-    let title = "Is the rotational phase recoverable?";
-    let pairs = phase.pairs_in_words();
-    let key = "R: how much the angle found after a gap depends on the angle before it: 1 wholly, 0 not\n\
-               at all. Gaps one later: read as if each gap came after its request. Resynchronised: with\n\
-               our spindle set to the measured one after every visit to the media.";
-    format!("{title}\n{}\n{key}\n\n{distances}{pairs}\n\n{floors}", phase.verdict)
 }

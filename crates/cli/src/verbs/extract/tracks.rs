@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use freewheel::extraction::{TrackMap, TrackMerge, track_map, tracks_html};
-use freewheel::measures::grouped;
+use freewheel::measures::{Table, grouped};
 
 use super::{ExtractArgs, Measured};
 use crate::failure::Failure;
-use crate::table::Table;
 use crate::{file, output};
 
 /// Finds the tracks of the target and writes them to `table`, and to a page where one is wanted.

@@ -3,19 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use freewheel::Error;
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::TraceWorkload;
 use freewheel::files::FileKind;
 use freewheel::measures::{Bytes, SimDuration};
 use freewheel::plans::{LoadTime, PlaceOptions, PlaceReport, PlaceSource, Snapshot};
-use freewheel::{Error, ErrorKind};
 
 use super::{Input, written};
-use crate::failure::{Failure, is_not_a_file, with_near_file};
+use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::verbs::read_args::ReadArgs;
 use crate::verbs::trace_args::default_folder;
-use crate::{file, output, wrong_file_kind};
+use crate::{file, output};
 
 /// Say which files of a JBOD to move so that clients wait less: moves with gain, cost and payback time
 #[derive(Args)]
@@ -137,7 +137,7 @@ impl PlaceArgs {
         let drive = self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.into());
         let folder = self.out.clone().unwrap_or_else(|| default_folder(snapshot, &[drive]));
         file::ensure_writable_folder(&folder)?;
-        let report = self.report(source).map_err(|error| failure(snapshot, error))?;
+        let report = self.report(source)?;
         let [page, json, commands] =
             ["plan.html", "plan.json", "moves.sh"].map(|name| folder.join(name));
         let document = output::document(&report)?;
@@ -226,25 +226,5 @@ impl PlaceArgs {
         };
         let bars = Bars::default();
         freewheel::plans::plan_place(&options, &|task, done, total| bars.set(task, done, total))
-    }
-}
-
-/// An error with its way out.
-fn failure(snapshot: &Path, error: Error) -> Failure {
-    const EXAMPLE: &str = "`freewheel plan place --schema` describes snapshots, and examples/jbod.toml in Freewheel's source is one";
-    match error.kind() {
-        ErrorKind::Unreadable { wanted: FileKind::Snapshot, path, reason }
-            if is_not_a_file(*reason) =>
-        {
-            let help = with_near_file(EXAMPLE, path);
-            Failure::failed(error).with_help(help)
-        }
-        ErrorKind::NotOfKind { wanted: FileKind::Snapshot, .. } => {
-            match wrong_file_kind::for_a_snapshot(snapshot) {
-                Some(wrong) => Failure::failed(wrong.message).with_help(wrong.help),
-                None => Failure::failed(error).with_help(EXAMPLE),
-            }
-        }
-        _ => error.into(),
     }
 }

@@ -7,11 +7,10 @@ use std::process::Command;
 use freewheel::Experiment;
 use freewheel::claims::{Comparison, REAL_TIME, run_in_real_time};
 use freewheel::emulation::JitterShape;
-use freewheel::measures::{SimDuration, four_digits};
+use freewheel::measures::{SimDuration, Table, four_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::table::Table;
 use crate::verbs::replies::Replies;
 use crate::{itself, output};
 

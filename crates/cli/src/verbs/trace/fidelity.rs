@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::experiments::TraceWorkload;
-use freewheel::measures::{four_digits, grouped};
+use freewheel::measures::Text;
 use freewheel::traces::{ReplayFidelity, replay_fidelity};
 use freewheel::{TraceInfo, TraceReader};
 
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::standard_input::{self, GivenTrace};
-use crate::table::Table;
 use crate::verbs::read_args::ReadArgs;
-use crate::{file, number, output, reading};
+use crate::{file, output, reading};
 
 /// Say how exactly a replay by dependence gives a trace's arrivals back
 ///
@@ -49,7 +48,7 @@ impl FidelityArgs {
         } else {
             self.file.display().to_string()
         };
-        output::print(&format!("{name}\n\n{}", text(&fidelity)))
+        output::print(&format!("{name}\n\n{}", fidelity.text()))
     }
 
     fn fidelity(&self, file: &Path) -> Result<ReplayFidelity, Failure> {
@@ -64,27 +63,4 @@ impl FidelityArgs {
         let mut progress = |done, total| bars.set("replaying", done, total);
         Ok(replay_fidelity(&workload, &info, &mut progress)?)
     }
-}
-
-fn text(fidelity: &ReplayFidelity) -> String {
-    let of_all = |requests: u64| {
-        let share = number::percent(requests as f64 / fidelity.requests.max(1) as f64);
-        format!("{} ({share})", grouped(requests))
-    };
-    let displaced = |requests: u64, mean_ns: u64, max_ns: u64| match requests {
-        0 => "none".to_owned(),
-        some => {
-            let [mean, max] = [mean_ns, max_ns].map(|ns| four_digits(ns as f64 / 1e6));
-            format!("{}, by {mean} ms on average and {max} ms at most", of_all(some))
-        }
-    };
-    let (held, others) = (&fidelity.delayed_by_window, &fidelity.displaced);
-    let mut table = Table::new("ll");
-    table.row(["requests", &grouped(fidelity.requests)]);
-    table.row(["arrive at their traced times", &of_all(fidelity.exact)]);
-    table.row(["enter the full window late", &of_all(fidelity.entered_late)]);
-    table.row(["  with those that follow", &displaced(held.requests, held.mean_ns, held.max_ns)]);
-    table.row(["displaced otherwise", &displaced(others.requests, others.mean_ns, others.max_ns)]);
-    table.row(["without a completion", &grouped(fidelity.without_completion)]);
-    table.to_string()
 }

@@ -1,12 +1,12 @@
 //! `freewheel trace formats`.
 
 use clap::Args;
+use freewheel::measures::Table;
 use freewheel::traces::{Format, Timing};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output;
-use crate::table::Table;
 
 /// List the formats of traces that are read
 #[derive(Args)]

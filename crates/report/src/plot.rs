@@ -14,7 +14,7 @@ const DOTS_HIGH: usize = ROWS * 4;
 const LABEL: usize = 8;
 
 /// Curves over common axes that begin at zero.
-pub struct Plot {
+pub(crate) struct Plot {
     x_max: f64,
     y_max: f64,
     unit: &'static str,
@@ -24,14 +24,14 @@ pub struct Plot {
 impl Plot {
     /// Empty axes up to `x_max`, and to `y_max` or a rounder number above it; `unit` follows the numbers of
     /// the vertical axis.
-    pub fn new(x_max: f64, y_max: f64, unit: &'static str) -> Self {
+    pub(crate) fn new(x_max: f64, y_max: f64, unit: &'static str) -> Self {
         let steps = ((ROWS - 1) / LABELLED) as f64;
         let y_max = steps * round_step(y_max / steps);
         Self { x_max, y_max, unit, dots: vec![[false; DOTS_WIDE]; DOTS_HIGH] }
     }
 
     /// Draws straight lines between points whose x ascends; `dashed` leaves gaps.
-    pub fn curve(&mut self, points: &[(f64, f64)], dashed: bool) {
+    pub(crate) fn curve(&mut self, points: &[(f64, f64)], dashed: bool) {
         let mut before: Option<usize> = None;
         for column in 0..DOTS_WIDE {
             let x = (column as f64 + 0.5) / DOTS_WIDE as f64 * self.x_max;
@@ -93,7 +93,7 @@ const BRAILLE: [(usize, usize, u32); 8] = [
 /// The next round number that is not below `least`.
 #[expect(clippy::disallowed_methods, reason = "`libm::pow(10.0, -5.0)` is no power of ten")]
 fn round_step(least: f64) -> f64 {
-    let size = 10f64.powf(least.max(f64::MIN_POSITIVE).log10().floor());
+    let size = libm::pow(10.0, libm::log10(least.max(f64::MIN_POSITIVE)).floor());
     let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * size);
     steps.into_iter().find(|&step| step >= least).unwrap_or(10.0 * size)
 }

@@ -1,18 +1,18 @@
-//! Columns that line up.
+//! Tables of a terminal: columns that line up.
 
 use std::fmt;
 
 /// Rows of text; columns of words line up on the left, columns of numbers on the right.
 pub struct Table {
     /// One character a column: `l` or `r`.
-    alignment: &'static str,
+    alignment: String,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// An empty table; `alignment` has an `l` or an `r` for each column.
-    pub fn new(alignment: &'static str) -> Self {
-        Self { alignment, rows: Vec::new() }
+    pub fn new(alignment: impl Into<String>) -> Self {
+        Self { alignment: alignment.into(), rows: Vec::new() }
     }
 
     /// Appends a row.

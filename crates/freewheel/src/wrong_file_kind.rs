@@ -2,16 +2,30 @@
 
 use std::path::Path;
 
-use freewheel::files::{FileKind, read_text};
+use crate::files::{FileKind, read_text};
 
 /// That a file is of another kind, and the way out.
-pub struct WrongFileKind {
+#[derive(Debug)]
+pub(crate) struct WrongFileKind {
     pub message: String,
     pub help: String,
 }
 
+impl WrongFileKind {
+    /// Kind of the file at `path`, if it is known and another one than `wanted`.
+    pub(crate) fn of(wanted: FileKind, path: &Path) -> Option<Self> {
+        match wanted {
+            FileKind::Experiment => for_an_experiment(path),
+            FileKind::Trace => for_a_trace(path),
+            FileKind::Drive => for_a_drive(path),
+            FileKind::Snapshot => for_a_snapshot(path),
+            FileKind::WebLog => None,
+        }
+    }
+}
+
 /// Kind of a file that is no experiment, if it is known.
-pub fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
+fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
     let file = path.display();
     let (is, help) = match FileKind::of(path)? {
         FileKind::Experiment => return None,
@@ -31,7 +45,7 @@ pub fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
 }
 
 /// Kind of a file that is no trace, if it is known.
-pub fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
+fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
     let file = path.display();
     let Some(kind) = FileKind::of(path) else { return nearly_a_web_log(path) };
     let (is, help) = match kind {
@@ -58,7 +72,7 @@ fn nearly_a_web_log(path: &Path) -> Option<WrongFileKind> {
 }
 
 /// Kind of a file that is no snapshot of disks, if it is known.
-pub fn for_a_snapshot(path: &Path) -> Option<WrongFileKind> {
+fn for_a_snapshot(path: &Path) -> Option<WrongFileKind> {
     let file = path.display();
     let (is, help) = match FileKind::of(path)? {
         FileKind::Snapshot => return None,
@@ -87,7 +101,7 @@ const DRIVE_HELP: &str = "`freewheel drive list` shows the drives that ship with
                           `freewheel drive show NAME --toml` prints a drive file to begin with";
 
 /// Kind of a file that is no drive file, if it is known; also for one of an unknown kind that is not TOML.
-pub fn for_a_drive(path: &Path) -> Option<WrongFileKind> {
+fn for_a_drive(path: &Path) -> Option<WrongFileKind> {
     let is = match FileKind::of(path) {
         Some(FileKind::Drive) => return None,
         Some(FileKind::Trace) => "is a trace".to_owned(),

@@ -1,40 +1,47 @@
-//! A result as tables.
+//! The result of an experiment as tables of a terminal.
 
-use freewheel::measures::{Bytes, Distribution, Summary, grouped};
-use freewheel::{Experiment, RunResult, SimReport};
+use freewheel_model::stats::{Distribution, Summary};
+use freewheel_sim::RunResult;
+use freewheel_sim::experiment::Experiment;
+use freewheel_units::{Bytes, grouped};
 
-use crate::failure::Failure;
-use crate::number;
+use crate::cache_work::cache_rows;
+use crate::command_work::command_rows;
+use crate::files_run;
+use crate::free_work::free_work_parts;
+use crate::numbers::{decisions, ms, percent, rate, response, seconds, short_time, span};
+use crate::postmark::pass_tables;
+use crate::sim_page::{REGION_WEIGHTS, cautions};
+use crate::stages::stage_table;
 use crate::table::Table;
 
-/// Everything, one table after the other; how long decisions took here, if any were made.
-pub(super) fn text(
+/// Cautions, the experiment and all tables, one after the other; `times` are those of decisions on this machine.
+pub(crate) fn text(
     experiment: &Experiment,
     result: &RunResult,
-    decisions: &Distribution,
-) -> Result<String, Failure> {
-    let config = toml::to_string(&experiment.config);
-    let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
+    times: &Distribution,
+) -> Result<String, toml::ser::Error> {
+    let config = toml::to_string(&experiment.config)?;
     let region_weights = "\nregion_weights = true";
-    let with_meaning = format!("{region_weights}   # {}", SimReport::REGION_WEIGHTS);
+    let with_meaning = format!("{region_weights}   # {REGION_WEIGHTS}");
     let config = config.replace(region_weights, &with_meaning);
-    let report = SimReport::new(experiment, result);
-    let mut sections: Vec<String> = report.cautions().iter().map(|it| it.text()).collect();
+    let cautions = cautions(experiment, result);
+    let mut sections: Vec<String> = cautions.iter().map(|caution| caution.text()).collect();
     sections.extend([
         config,
         overview(result).to_string(),
         responses(result).to_string(),
-        stages(&report).to_string(),
+        stages(result).to_string(),
     ]);
-    sections.extend(two_columns(report.cache_rows()));
-    sections.extend(two_columns(report.command_rows()));
-    sections.extend(report.files_text());
-    sections.extend(passes(&report));
+    sections.extend(two_columns(cache_rows(result)));
+    sections.extend(two_columns(command_rows(result)));
+    sections.extend(files_run::text(result));
+    sections.extend(passes(result));
     sections.extend(host(result).map(|table| table.to_string()));
     sections.extend(result.free_cost.map(|cost| format!("{cost}\n")));
     sections.extend((!result.margins.is_empty()).then(|| margins(result).to_string()));
-    sections.extend(free_work(&report));
-    sections.extend(number::decisions("", decisions));
+    sections.extend(free_work(result));
+    sections.extend(decisions("", times));
     if !result.slices.is_empty() {
         sections.push(slices(result).to_string());
     }
@@ -59,7 +66,7 @@ fn overview(result: &RunResult) -> Table {
     if result.refused_writes.count > 0 {
         counts += &format!(", {} refused writes", grouped(result.refused_writes.count));
     }
-    let rate = number::rate(result.bytes_per_second);
+    let bytes = rate(result.bytes_per_second);
     let (mean, max) = (result.outstanding_mean, grouped(result.outstanding_max));
     let mut table = Table::new("ll");
     table.row(["requests", &format!("{} ({counts})", grouped(result.requests))]);
@@ -73,28 +80,28 @@ fn overview(result: &RunResult) -> Table {
     if result.refused_writes.count > 0 {
         table.row(["refused", &refusals(result)]);
     }
-    table.row(["elapsed", &number::seconds(result.elapsed_ns)]);
-    table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
+    table.row(["elapsed", &span(result.elapsed_ns as f64 / 1e9)]);
+    table.row(["throughput", &format!("{:.1} requests/s, {bytes}", result.requests_per_second)]);
     table.row(["utilisation", &busy(result)]);
     if result.buffer_reads + result.buffer_writes > 0 {
         let [from, to] = [result.buffer_reads, result.buffer_writes].map(grouped);
-        let destaging = number::percent(result.destaging);
+        let destaging = percent(result.destaging);
         table.row(["buffer", &format!("{from} reads from it, {to} writes to it")]);
         table.row(["writing back", &format!("{destaging} of the time")]);
         let left = Bytes::new(result.left_in_buffer_bytes).human();
         table.row(["unwritten", &format!("{left} left in the buffer at the end")]);
     }
     table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
-    table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);
+    table.row(["longest wait", &response(result.queue_ns_max as f64)]);
     table
 }
 
 /// Source of completions that the trace does not record, and the uncertainty of the replay.
 fn inferred(result: &RunResult) -> Vec<String> {
     let words = result.inferred_completions.iter().map(|completions| {
-        let mean = number::ms(completions.mean_response_ns as f64);
+        let mean = response(completions.mean_response_ns as f64);
         let parents = &completions.parents;
-        let [halved, doubled] = [parents.halved, parents.doubled].map(number::percent);
+        let [halved, doubled] = [parents.halved, parents.doubled].map(percent);
         format!(
             "inferred from {}, mean response {mean}; at half of that {halved} of the requests wait for another one, at twice of it {doubled}",
             completions.drive
@@ -110,8 +117,8 @@ fn busy(result: &RunResult) -> String {
         [("head", shares.head), ("bus", shares.bus), ("command processing", shares.electronics)];
     let parts = parts.into_iter().filter(|(_, share)| *share > 0.0);
     let parts: Vec<String> =
-        parts.map(|(name, share)| format!("{name} {}", number::percent(share))).collect();
-    format!("{} ({})", number::percent(result.utilisation), parts.join(", "))
+        parts.map(|(name, share)| format!("{name} {}", percent(share))).collect();
+    format!("{} ({})", percent(result.utilisation), parts.join(", "))
 }
 
 fn refusals(result: &RunResult) -> String {
@@ -131,8 +138,8 @@ fn two_columns(rows: Vec<(&'static str, String)>) -> Option<String> {
 }
 
 /// The passes of PostMark, if that was the workload.
-fn passes(report: &SimReport<'_>) -> Vec<String> {
-    let text = report.pass_tables().into_iter().map(|(head, rows)| {
+fn passes(result: &RunResult) -> Vec<String> {
+    let text = result.postmark.iter().flat_map(pass_tables).map(|(head, rows)| {
         let mut table = Table::new("lrrrrr");
         table.row(head);
         rows.iter().for_each(|row| table.row(row));
@@ -162,9 +169,9 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
     let tail = [p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns];
     // Standard deviation over mean.
     let variation = format!("{:.2}", summary.coefficient_of_variation);
-    [label.to_owned(), grouped(summary.count), number::bare_ms(summary.mean_ns), variation]
+    [label.to_owned(), grouped(summary.count), ms(summary.mean_ns), variation]
         .into_iter()
-        .chain(tail.map(|ns| number::bare_ms(ns as f64)))
+        .chain(tail.map(|ns| ms(ns as f64)))
         .collect()
 }
 
@@ -173,36 +180,34 @@ fn slices(result: &RunResult) -> Table {
     let mut table = Table::new("lrrrrrrrr");
     let reads = ["reads", "mean, ms", "p99, ms"];
     let writes = ["writes", "mean, ms", "p99, ms"];
-    let head = ["slice", "begins"].into_iter().chain(reads).chain(writes).chain(["head busy"]);
+    let head =
+        ["slice", "begins, s"].into_iter().chain(reads).chain(writes).chain(["head busy, s"]);
     table.row(head);
     for (number, slice) in result.slices.iter().enumerate() {
-        let begins = [(number + 1).to_string(), number::seconds(slice.start_ns)];
+        let begins = [(number + 1).to_string(), seconds(slice.start_ns as f64)];
         let [reads, writes] = [&slice.reads, &slice.writes].map(|of| {
-            let mean = number::bare_ms(of.response_ns_mean);
-            [grouped(of.requests), mean, number::bare_ms(of.response_ns_p99 as f64)]
+            let mean = ms(of.response_ns_mean);
+            [grouped(of.requests), mean, ms(of.response_ns_p99 as f64)]
         });
-        let head = number::seconds(u64::try_from(slice.head_ns).unwrap_or(u64::MAX));
+        let head = seconds(slice.head_ns as f64);
         table.row(begins.into_iter().chain(reads).chain(writes).chain([head]));
     }
     table
 }
 
-fn stages(report: &SimReport<'_>) -> Table {
-    let stages = report.stage_table();
+fn stages(result: &RunResult) -> Table {
+    let stages = stage_table(result);
     let columns = stages.head.len();
     let mut table = Table::new(if columns == 4 { "lrrr" } else { "lrr" });
     table.row(stages.head);
-    stages
-        .rows
-        .iter()
-        .for_each(|row| table.row(row.cells(columns, number::bare_ms, number::percent)));
+    stages.rows.iter().for_each(|row| table.row(row.cells(columns)));
     table
 }
 
 /// Predictions of a scheduler in front of the drive, if there was one.
 fn host(result: &RunResult) -> Option<Table> {
     let seen = result.host.as_ref()?;
-    let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
+    let share = |count: u64| percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("lr");
     table.row(["outside the drive", "head times"]);
     table.row(["predicted", &grouped(seen.predicted)]);
@@ -214,9 +219,9 @@ fn host(result: &RunResult) -> Option<Table> {
     table.row(["surprises", &grouped(seen.surprises)]);
     if result.free.is_some() {
         table.row(["gaps left to the drive", &grouped(seen.gaps_left)]);
-        table.row(["delays", &number::ms(seen.delay_ns as f64)]);
+        table.row(["delays", &response(seen.delay_ns as f64)]);
         table.row(["lost buffer hits", &grouped(seen.lost_hits)]);
-        table.row(["their time", &number::ms(seen.lost_hit_ns as f64)]);
+        table.row(["their time", &response(seen.lost_hit_ns as f64)]);
     }
     Some(table)
 }
@@ -231,7 +236,7 @@ fn margins(result: &RunResult) -> Table {
         } else {
             format!("{} to {}", of.cylinders_min, of.cylinders_max)
         };
-        let margin = number::us(of.margin_ns as f64);
+        let margin = short_time(of.margin_ns);
         let (movements, late) = (grouped(of.movements), grouped(of.late));
         let seek = of.direction.map_or("none".into(), |direction| direction.to_string());
         table.row([of.op.to_string(), seek, cylinders, margin, movements, late]);
@@ -239,8 +244,8 @@ fn margins(result: &RunResult) -> Table {
     table
 }
 
-fn free_work(report: &SimReport<'_>) -> impl Iterator<Item = String> {
-    report.free_work_parts().into_iter().map(|part| {
+fn free_work(result: &RunResult) -> impl Iterator<Item = String> {
+    free_work_parts(result).into_iter().map(|part| {
         let mut table = Table::new("ll");
         for (what, value) in part.rows {
             table.row([what, &value]);
@@ -259,16 +264,16 @@ fn drives(result: &RunResult) -> String {
     busiest.sort_by(|a, b| b.busy_ns().total_cmp(&a.busy_ns()));
     busiest.truncate(DRIVES_SHOWN);
     let mut table = Table::new("lrrrrr");
-    table.row(["drive", "requests", "mean, ms", "p99, ms", "utilisation", "elapsed"]);
+    table.row(["drive", "requests", "mean, ms", "p99, ms", "utilisation", "elapsed, s"]);
     for drive in &busiest {
         let device = drive.device.map(|device| format!(" (device {device})"));
         table.row([
             format!("{}{}", drive.number, device.unwrap_or_default()),
             grouped(drive.requests),
-            number::bare_ms(drive.response_ns_mean),
-            number::bare_ms(drive.response_ns_p99 as f64),
-            number::percent(drive.utilisation),
-            number::seconds(drive.elapsed_ns),
+            ms(drive.response_ns_mean),
+            ms(drive.response_ns_p99 as f64),
+            percent(drive.utilisation),
+            seconds(drive.elapsed_ns as f64),
         ]);
     }
     format!("{} of {} independent drives, busiest first\n{table}", busiest.len(), all.len())

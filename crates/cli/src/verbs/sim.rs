@@ -1,7 +1,5 @@
 //! `freewheel sim`: one experiment, one result.
 
-mod text;
-
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -9,16 +7,14 @@ use clap::Args;
 use freewheel::experiments::{
     CompletionLog, LINUX_SCHEDULERS, POLICIES, SimDocument, Stopwatch, key_and_value, run_watched,
 };
-use freewheel::files::FileKind;
-use freewheel::measures::Distribution;
-use freewheel::{Error, ErrorKind, Experiment, RunResult, SimConfig, SimReport, TraceInfo};
-
-use crate::failure::{
-    Failure, ReadingWords, drive_help, is_not_a_file, trace_help, with_near_file,
+use freewheel::measures::{Distribution, Table};
+use freewheel::{
+    Error, ErrorKind, Experiment, RunResult, SimConfig, SimReport, Surface, TraceInfo,
 };
+
+use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::table::Table;
-use crate::{file, output, reading, wrong_file_kind};
+use crate::{file, output, reading};
 
 /// Run an experiment: a drive, a policy and a workload from a TOML file
 #[derive(Args)]
@@ -82,7 +78,8 @@ impl SimArgs {
         let traces = config.trace_files();
         if let Some(says) = traces.into_iter().find_map(|file| file::check_rereadable(file).err()) {
             let says = format!("workload: {says}");
-            return Err(self.fault(path, &ErrorKind::ExperimentValue, says));
+            let kind = ErrorKind::ExperimentValue;
+            return Err(self.fault(path, kind.key(), says).helped(kind.help(Surface::Experiment)));
         }
         let experiment = Experiment::with_scan(config, |reader| {
             reading::watched(reader, TraceInfo::scan_without_footprint)
@@ -149,7 +146,10 @@ impl SimArgs {
         decisions: &Distribution,
     ) -> Result<(), Failure> {
         if !self.json {
-            return output::print(&text::text(experiment, result, decisions)?);
+            let text = SimReport::new(experiment, result).text(decisions);
+            return output::print(
+                &text.map_err(|error| Failure::failed(format!("the experiment: {error}")))?,
+            );
         }
         output::print_document(&SimDocument::new(experiment, result))
     }
@@ -157,31 +157,18 @@ impl SimArgs {
     /// The error of an experiment, after the file or the overrides that it is in. Exit code 1 in both cases:
     /// the command was understood.
     fn explain(&self, path: &Path, error: Error) -> Failure {
-        let wrong = match error.kind() {
-            ErrorKind::Unreadable { wanted: FileKind::Experiment, .. }
-            | ErrorKind::NotOfKind { wanted: FileKind::Experiment, .. } => {
-                wrong_file_kind::for_an_experiment(path)
-            }
-            ErrorKind::NotOfKind { wanted: FileKind::Drive, path } => {
-                wrong_file_kind::for_a_drive(path)
-            }
-            _ => None,
-        };
-        wrong.map_or_else(|| self.fault(path, error.kind(), &error), Failure::from)
+        let help = error.help(Surface::Experiment);
+        self.fault(path, error.key(), &error).helped(help)
     }
 
-    /// An error of this kind, which is about the experiment at `path`.
-    fn fault(&self, path: &Path, kind: &ErrorKind, says: impl Display) -> Failure {
-        let failure = match key(kind) {
+    /// A message about the experiment at `path`, with the key where the text lacks it.
+    fn fault(&self, path: &Path, key: Option<&str>, says: impl Display) -> Failure {
+        match key {
             Some(key) => {
                 let origin = Experiment::to_blame(path, &self.overrides);
                 Failure::failed(format!("{origin}: {key}{says}"))
             }
             None => Failure::failed(says),
-        };
-        match way_out(kind) {
-            Some(help) => failure.with_help(help),
-            None => failure,
         }
     }
 }
@@ -192,14 +179,11 @@ pub fn explained(path: &Path, error: Error, over: &[String]) -> Failure {
     let says = keys.fold(error.to_string(), |says, key| {
         says.replace(&format!("--set {key}="), &format!("--over {key}="))
     });
-    let failure = match key(error.kind()) {
+    let failure = match error.key() {
         Some(key) => Failure::failed(format!("{}: {key}{says}", path.display())),
         None => Failure::failed(says),
     };
-    match way_out(error.kind()) {
-        Some(help) => failure.with_help(help),
-        None => failure,
-    }
+    failure.helped(error.help(Surface::Experiment))
 }
 
 /// A name for a file in the one form that tables have.
@@ -214,89 +198,4 @@ pub fn parquet(text: &str) -> Result<PathBuf, String> {
 
 pub fn override_text(text: &str) -> Result<String, String> {
     key_and_value(text).map(|_| text.to_owned())
-}
-
-/// Key of an error that is in a value, where the text lacks it; None of one that names its file itself.
-pub fn key(kind: &ErrorKind) -> Option<&'static str> {
-    match kind {
-        ErrorKind::ExperimentValue => Some(""),
-        ErrorKind::Unordered => Some("array: "),
-        ErrorKind::UnknownDrive | ErrorKind::Unreadable { wanted: FileKind::Drive, .. } => {
-            Some("drive: ")
-        }
-        ErrorKind::Unreadable { wanted: FileKind::Trace, reason, .. } if is_not_a_file(*reason) => {
-            Some("workload: `file`: ")
-        }
-        ErrorKind::NoTiming | ErrorKind::ObjectsOnly => Some("workload: `file`: "),
-        ErrorKind::UnknownPolicy => Some("scheduler: "),
-        ErrorKind::UnknownFormat => Some("workload: `format`: "),
-        ErrorKind::NoDevice | ErrorKind::TraceTooLarge => Some("workload: "),
-        _ => None,
-    }
-}
-
-/// Folder from which a path of an experiment counts.
-const FROM: &str = "in an experiment from its folder, by --set from the folder you are in";
-
-/// Keys that make an experiment read its trace otherwise.
-const BY_KEYS: ReadingWords = ReadingWords {
-    lenient: "--set workload.lenient=true",
-    format: "workload.format",
-    before_format: "--set workload.format=",
-    before_time_unit: "--set workload.time_unit=",
-    addresses: "--set workload.numbers=addresses",
-    layer: "workload.layer",
-};
-
-/// Way out in an experiment, where there is one.
-fn way_out(kind: &ErrorKind) -> Option<String> {
-    let known = drive_help(kind, FROM).or_else(|| trace_help(kind, &BY_KEYS));
-    known.or_else(|| file_help(kind)).or_else(|| key_help(kind).map(str::to_owned))
-}
-
-/// The way out where a file is not there.
-fn file_help(kind: &ErrorKind) -> Option<String> {
-    match kind {
-        ErrorKind::Unreadable { wanted: FileKind::Experiment, path, .. } => Some(with_near_file(
-            "give the path of an experiment, from the folder you are in: it is one TOML file, as \
-             those in `examples/` of Freewheel's source are, and `freewheel sim --schema` prints \
-             every key there is",
-            path,
-        )),
-        ErrorKind::Unreadable { wanted: FileKind::Trace, path, reason }
-            if is_not_a_file(*reason) =>
-        {
-            Some(with_near_file(
-                &format!(
-                    "give the path of a trace, {FROM}: it is one file, and `freewheel trace formats` \
-                     says what can be read"
-                ),
-                path,
-            ))
-        }
-        _ => None,
-    }
-}
-
-/// The way out in a key of the experiment.
-fn key_help(kind: &ErrorKind) -> Option<&'static str> {
-    Some(match kind {
-        ErrorKind::NoDevice | ErrorKind::TraceTooLarge => {
-            "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
-             --set workload.fit=scale, or --set workload.device=N"
-        }
-        ErrorKind::NotOfKind { wanted: FileKind::Trace, .. } => {
-            "`freewheel trace formats` lists them, and --set workload.format=NAME names one of them"
-        }
-        ErrorKind::Unordered => {
-            "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
-             seed in the document of --json, for a trace also --set workload.device=N"
-        }
-        ErrorKind::NotOfKind { wanted: FileKind::Experiment, .. }
-        | ErrorKind::ExperimentOverride
-        | ErrorKind::ExperimentValue => {
-            "`freewheel sim --schema` prints every key with its meaning"
-        }
-        _ => return None,
-    })
 }
