@@ -596,8 +596,11 @@ class Step2(TypedDict, total=False):
 Step: TypeAlias = "Step1 | Step2"
 """A step of a timeout, up or down."""
 
+TaskKind: TypeAlias = Literal["scan", "scrub", "backup", "write", "compare", "prefetch", "write-back"]
+"""Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison; prefetching and write-back last as long as the workload."""
+
 class TaskOrder(TypedDict, total=False):
-    """A background task of an experiment: an entry of `freeblock.tasks`."""
+    """A background task: an entry of `freeblock.tasks` in an experiment, and what a server is asked for."""
 
     block_size: "Bytes"
     """Size of the task's blocks, each of which is handed over whole."""
@@ -628,9 +631,6 @@ class TaskOrder(TypedDict, total=False):
     tracks_ahead: "int | None"
     """Whole tracks behind that of a read which prefetching reads as well; when absent none."""
 
-
-TaskKind: TypeAlias = Literal["scan", "scrub", "backup", "write", "compare", "prefetch", "write-back"]
-"""Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison; prefetching and write-back last as long as the workload."""
 
 ThinkTimeDistribution: TypeAlias = Literal["constant", "exponential"]
 """Distribution of think times."""
