@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::axis::round_step;
+
 /// Columns of the picture without its axis.
 const COLUMNS: usize = 64;
 /// The first, the last and every third one between have a number beside them.
@@ -26,7 +28,7 @@ impl Plot {
     /// the vertical axis.
     pub(crate) fn new(x_max: f64, y_max: f64, unit: &'static str) -> Self {
         let steps = ((ROWS - 1) / LABELLED) as f64;
-        let y_max = steps * round_step(y_max / steps);
+        let y_max = steps * round_step(y_max / steps, &STEPS);
         Self { x_max, y_max, unit, dots: vec![[false; DOTS_WIDE]; DOTS_HIGH] }
     }
 
@@ -88,12 +90,8 @@ const BRAILLE: [(usize, usize, u32); 8] = [
     (1, 3, 0x80),
 ];
 
-/// The next round number that is not below `least`.
-fn round_step(least: f64) -> f64 {
-    let size = libm::pow(10.0, libm::log10(least.max(f64::MIN_POSITIVE)).floor());
-    let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * size);
-    steps.into_iter().find(|&step| step >= least).unwrap_or(10.0 * size)
-}
+/// Digits of a step of the vertical axis, which has a fixed number of steps.
+const STEPS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 
 /// On the line between the points around `x`; none outside of them.
 fn value_at(points: &[(f64, f64)], x: f64) -> Option<f64> {
@@ -163,7 +161,10 @@ mod tests {
 
     #[test]
     fn numbers_at_the_axis_are_round() {
-        assert_eq!([4.25, 5.0, 0.21, 9.0].map(round_step), [5.0, 5.0, 0.25, 10.0]);
+        assert_eq!(
+            [4.25, 5.0, 0.21, 9.0].map(|least| round_step(least, &STEPS)),
+            [5.0, 5.0, 0.25, 10.0]
+        );
     }
 
     #[test]

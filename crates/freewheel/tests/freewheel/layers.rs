@@ -132,11 +132,6 @@ const PLATFORM_FLOATS: &[&str] = &[
     "exp2", "exp_m1", "hypot", "ln", "ln_1p", "log", "log10", "log2", "powf", "sin", "sin_cos",
     "sinh", "tan", "tanh",
 ];
-/// Files that use such a function all the same, by the end of their path, and which.
-const PLATFORM_FLOATS_ALLOWED: &[(&str, &str)] = &[
-    // Whole powers of ten for the axes of charts: `libm::pow(10, -5)` is another number.
-    ("chart.rs", "powf"),
-];
 /// Their order of iteration differs from run to run.
 const UNORDERED: &[&str] = &["HashMap", "HashSet"];
 /// Crates whose results must be the same bytes every time.
@@ -296,10 +291,7 @@ fn crates_with_reproducible_results_calculate_by_libm() {
     let mut found = Vec::new();
     for krate in DETERMINISTIC {
         for file in sources(&crates().join(krate).join("src")) {
-            let allowed = PLATFORM_FLOATS_ALLOWED.iter().filter(|(end, _)| file.ends_with(end));
-            let allowed: Vec<&str> = allowed.map(|(_, name)| *name).collect();
             let called = platform_floats(&code_of(&file)).into_iter();
-            let called = called.filter(|name| !allowed.contains(name));
             found.extend(called.map(|name| format!("{} calls {name}", file.display())));
         }
     }
