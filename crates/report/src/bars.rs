@@ -1,4 +1,4 @@
-//! Horizontal bars of parts of a whole. They are HTML, so that words keep their size at any width.
+//! Horizontal bars of parts of a whole.
 
 use freewheel_study::figure::{HeadTimeBar, HeadUseBar};
 use freewheel_units::four_digits;
@@ -64,7 +64,7 @@ pub(crate) fn head_use(all: &[HeadUseBar]) -> Markup {
         };
         let shares = vec![left, head.seek, extra, head.transfer, free, idle_work];
         let idle = 1.0 - shares.iter().sum::<f64>();
-        let note = format!("not busy {:.0} %", idle * 100.0);
+        let note = format!("not busy {}", percent(idle));
         Bar { label: bar.label.clone(), shares, whole: 1.0, mark: None, note }
     };
     bars(&HEAD_USE, &all.iter().map(bar).collect::<Vec<_>>())
@@ -156,11 +156,11 @@ fn parts_of(bar: &Bar, happening: &[usize], kinds: &[Kind]) -> Vec<Part> {
 
 fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
     /// Smaller parts have no room for words.
-    const WORDS_FROM: f64 = 0.07;
+    const WORDS_FROM: f64 = 0.09;
     let share = bar.shares[part];
     let of_whole = share / bar.whole;
     let (says, words) = match bar.whole.is_finite() {
-        true if share >= WORDS_FROM => (percent(of_whole), format!("{:.0} %", of_whole * 100.0)),
+        true if share >= WORDS_FROM => (percent(of_whole), percent(of_whole)),
         true => (percent(of_whole), String::new()),
         false => (bar.note.clone(), String::new()),
     };
@@ -180,16 +180,30 @@ pub(crate) struct Part {
 }
 
 /// A bar, with a line at the share that is marked.
+///
+/// The picture has no units of its own: widths are shares of it, so that words keep their size.
 pub(crate) fn one(parts: &[Part], mark: Option<f64>) -> Markup {
     let all = parts.iter().map(|part| part.says.as_str()).collect::<Vec<_>>().join(", ");
+    let parts = parts.iter().filter(|part| part.share > 0.0).scan(0.0, |end, part| {
+        let begin = *end;
+        *end += part.share;
+        Some((begin, part))
+    });
+    let percent = |share: f64| format!("{:.2}%", share * 100.0);
     html! {
-        div.parts role="img" aria-label=(all) {
-            @for part in parts.iter().filter(|part| part.share > 0.0) {
-                span.(part.colour) style=(format!("width:{:.2}%", part.share * 100.0)) title=(part.says) {
-                    (part.words)
+        svg.parts role="img" aria-label=(all) {
+            @for (begin, part) in parts {
+                g.(part.colour) {
+                    title { (part.says) }
+                    rect x=(percent(begin)) width=(percent(part.share)) height="100%" {}
+                    @if !part.words.is_empty() {
+                        text x=(percent(begin + part.share / 2.0)) y="16.5" { (part.words) }
+                    }
                 }
             }
-            @if let Some(share) = mark { i style=(format!("left:{:.2}%", share * 100.0)) {} }
+            @if let Some(share) = mark {
+                line x1=(percent(share)) x2=(percent(share)) y1="0" y2="100%" {}
+            }
         }
     }
 }
@@ -201,9 +215,19 @@ mod tests {
     #[test]
     fn values_are_as_long_as_their_share_of_the_largest_and_have_no_share_in_words() {
         let html = values("ms", &[("a".into(), 5.0), ("b".into(), 10.0)]).into_string();
-        assert!(html.contains("width:50.00%") && html.contains("width:100.00%"), "{html}");
-        assert!(html.contains("title=\"ms 5\"") && html.contains(">10<"), "{html}");
+        assert!(html.contains("width=\"50.00%\"") && html.contains("width=\"100.00%\""), "{html}");
+        assert!(html.contains("<title>ms 5</title>") && html.contains(">10<"), "{html}");
         assert!(!html.contains(" %"), "{html}");
+    }
+
+    #[test]
+    fn a_part_begins_where_the_one_before_ends() {
+        let part =
+            |share| Part { says: String::new(), colour: "seek", share, words: String::new() };
+        let html = one(&[part(0.25), part(0.0), part(0.5)], Some(0.6)).into_string();
+        assert!(html.contains("<rect x=\"0.00%\" width=\"25.00%\""), "{html}");
+        assert!(html.contains("<rect x=\"25.00%\" width=\"50.00%\""), "{html}");
+        assert!(html.contains("<line x1=\"60.00%\""), "{html}");
     }
 
     #[test]

@@ -9,25 +9,24 @@ use crate::text::Text;
 
 impl Text for Extraction {
     fn text(&self) -> String {
-        let found = self;
         let mut table = Table::new("llll");
         table.row(["value", "found", "how sure", "how"]);
-        for value in &found.values {
+        for value in &self.values {
             let sure = value.confidence.name();
             let (key, text) = (value.key.as_str(), value.value.as_str());
             table.row([key, text, sure, value.source.as_str()]);
         }
-        let slips: u64 = found.slips.iter().map(|slip| slip.count).sum();
+        let slips: u64 = self.slips.iter().map(|slip| slip.count).sum();
         format!(
             "{table}\n{}\n{}{}{slips} defects that the drive's layout passes over; answers vary by {:.1} us; \
              {} commands, {} of them writes, in {:.0} s of the drive's time\n",
-            worth(found),
-            placed(found),
-            unreadable(found),
-            found.reply_jitter_ns / 1e3,
-            grouped(found.commands),
-            grouped(found.writes),
-            found.drive_ns as f64 / 1e9
+            worth(self),
+            placed(self),
+            unreadable(self),
+            self.reply_jitter_ns / 1e3,
+            grouped(self.commands),
+            grouped(self.writes),
+            self.drive_ns as f64 / 1e9
         )
     }
 }

@@ -5,6 +5,7 @@
 //! draw by themselves take the numbers without a drawing library, and no circle is left between results
 //! and their pages.
 
+mod axis;
 mod bars;
 mod cache_curves;
 mod cache_work;
@@ -19,6 +20,7 @@ mod extraction_text;
 mod files_run;
 mod finding;
 mod fleet;
+mod frame;
 mod free_work;
 mod legend;
 mod numbers;

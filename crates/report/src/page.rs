@@ -33,12 +33,12 @@ div.tile .words { display: block; font-size: 13px; line-height: 1.4; color: var(
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 0 14px; }
 main > .panels { grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); }
 main > .panels > section:last-child:nth-child(odd) { grid-column: 1 / -1; }
-div.parts { position: relative; display: flex; height: 24px; margin: 6px 0; border-radius: 3px;
-  overflow: hidden; gap: 1px; }
-div.parts span { color: #101820; background: var(--part); font-size: 12px; line-height: 24px;
-  text-align: center; overflow: hidden; white-space: nowrap; }
-div.parts span.queue { color: #ffffff; }
-div.parts i { position: absolute; top: 0; bottom: 0; width: 2px; background: #101820; }
+svg { width: 100%; height: auto; display: block; }
+svg.parts { height: 24px; margin: 6px 0; border-radius: 3px; }
+svg.parts rect { fill: var(--part); stroke: var(--paper); stroke-width: .5; }
+svg.parts text { fill: #101820; font-size: 12px; text-anchor: middle; }
+svg.parts .queue text { fill: #ffffff; }
+svg.parts line { stroke: #101820; stroke-width: 2; }
 .queue { --part: #56616e; } .waiting { --part: #cdd4dc; } .seek { --part: #5b8fd6; }
 .seek-extra { --part: #b9cde8; } .rotate { --part: #e69f00; } .rotate-back { --part: #f6d9ae; }
 .transfer { --part: #009e73; } .transfer-free { --part: #8fd3bb; } .idle-work { --part: #cc79a7; }
@@ -52,7 +52,6 @@ ul.legend { display: flex; flex-wrap: wrap; gap: 2px 16px; list-style: none; pad
   background: var(--part); }
 .swatch { display: inline-block; width: 18px; height: 0; border-top: 3px solid var(--c); margin: 0 6px 4px 0; }
 .swatch.without { border-top: 2px dashed var(--faint); }
-svg { width: 100%; height: auto; display: block; }
 .chart .wide svg { max-width: 920px; }
 .chart .narrow { display: none; }
 div.bars { display: grid; grid-template-columns: fit-content(200px) 1fr fit-content(180px); gap: 0 12px;
@@ -154,15 +153,17 @@ dd { overflow-wrap: anywhere; }
 p.headline { font-size: 18px; font-weight: 600; line-height: 1.4; margin: 0 0 10px; }
 figure { margin: 0 0 10px; }
 figcaption { font-size: 14px; font-weight: 600; margin: 0 0 4px; }
-svg.sizes { max-width: 600px; font-size: 12.5px; fill: var(--faint); }
-svg.sizes polyline { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
-svg.sizes circle { fill: var(--c); }
+svg.plot { font-size: 12.5px; fill: var(--faint); }
+svg.plot polyline { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
+svg.plot circle, svg.plot .column { fill: var(--c); }
+svg.plot .axis { fill: var(--ink); font-size: 13.5px; }
+svg.sizes, .sizes svg { max-width: 600px; }
 svg.tracks { max-width: 600px; }
 svg.tracks circle { fill: var(--c); }
 svg.tracks .edge { fill: none; stroke: var(--line); }
-svg.sizes .grid { stroke: var(--line); }
-svg.sizes .tick { stroke: var(--faint); }
-svg.sizes .without { stroke: var(--faint); stroke-width: 1.5; stroke-dasharray: 5 4; }
+svg.plot .grid { stroke: var(--line); }
+svg.plot .tick { stroke: var(--faint); }
+svg.plot .without { stroke: var(--faint); stroke-width: 1.5; stroke-dasharray: 5 4; }
 @container (max-width: 660px) {
   .chart .wide { display: none; }
   .chart .narrow { display: block; }

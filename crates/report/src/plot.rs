@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::axis::round_step;
+
 /// Columns of the picture without its axis.
 const COLUMNS: usize = 64;
 /// The first, the last and every third one between have a number beside them.
@@ -26,7 +28,7 @@ impl Plot {
     /// the vertical axis.
     pub(crate) fn new(x_max: f64, y_max: f64, unit: &'static str) -> Self {
         let steps = ((ROWS - 1) / LABELLED) as f64;
-        let y_max = steps * round_step(y_max / steps);
+        let y_max = steps * round_step(y_max / steps, &STEPS);
         Self { x_max, y_max, unit, dots: vec![[false; DOTS_WIDE]; DOTS_HIGH] }
     }
 
@@ -56,16 +58,14 @@ impl Plot {
     }
 
     fn line(&self, row: usize) -> String {
-        (0..COLUMNS)
-            .map(|column| {
-                let bits =
-                    BRAILLE.iter().filter(|(x, y, _)| self.dots[4 * row + y][2 * column + x]);
-                match bits.fold(0, |sum, (_, _, bit)| sum | bit) {
-                    0 => ' ',
-                    sum => char::from_u32(0x2800 + sum).unwrap_or(' '),
-                }
-            })
-            .collect()
+        let letter = |column: usize| {
+            let bits = BRAILLE.iter().filter(|(x, y, _)| self.dots[4 * row + y][2 * column + x]);
+            match bits.fold(0, |sum, (_, _, bit)| sum | bit) {
+                0 => ' ',
+                sum => char::from_u32(0x2800 + sum).unwrap_or(' '),
+            }
+        };
+        (0..COLUMNS).map(letter).collect()
     }
 
     fn label(&self, row: usize) -> String {
@@ -90,13 +90,8 @@ const BRAILLE: [(usize, usize, u32); 8] = [
     (1, 3, 0x80),
 ];
 
-/// The next round number that is not below `least`.
-#[expect(clippy::disallowed_methods, reason = "`libm::pow(10.0, -5.0)` is no power of ten")]
-fn round_step(least: f64) -> f64 {
-    let size = libm::pow(10.0, libm::log10(least.max(f64::MIN_POSITIVE)).floor());
-    let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * size);
-    steps.into_iter().find(|&step| step >= least).unwrap_or(10.0 * size)
-}
+/// Digits of a step of the vertical axis, which has a fixed number of steps.
+const STEPS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 
 /// On the line between the points around `x`; none outside of them.
 fn value_at(points: &[(f64, f64)], x: f64) -> Option<f64> {
@@ -166,7 +161,10 @@ mod tests {
 
     #[test]
     fn numbers_at_the_axis_are_round() {
-        assert_eq!([4.25, 5.0, 0.21, 9.0].map(round_step), [5.0, 5.0, 0.25, 10.0]);
+        assert_eq!(
+            [4.25, 5.0, 0.21, 9.0].map(|least| round_step(least, &STEPS)),
+            [5.0, 5.0, 0.25, 10.0]
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A small chart of values by a size in bytes, which also fits a phone.
-//!
-//! Colours are classes of the page's style, so that they follow its light and dark scheme.
 
 use maud::{Markup, html};
 
+use crate::axis::{STEPS, round_step, short};
+use crate::frame::{Frame, Tick, at};
 use crate::legend::{self, Key};
 use crate::numbers::size;
 
@@ -35,18 +35,18 @@ pub(crate) struct SizeChart<'a> {
     pub without_cache: Option<f64>,
 }
 
-const WIDTH: f64 = 440.0;
-const HEIGHT: f64 = 280.0;
-const LEFT: f64 = 46.0;
-const RIGHT: f64 = 24.0;
-const TOP: f64 = 10.0;
-const BOTTOM: f64 = 44.0;
+const FRAME: Frame =
+    Frame { width: 440.0, height: 280.0, left: 46.0, right: 24.0, top: 10.0, bottom: 44.0 };
 
 /// Most names along the axis of sizes.
 const SIZE_TICKS_MAX: usize = 5;
 
-/// Scale of values in the picture.
+/// Most names along the axis of values.
+const VALUE_TICKS_MAX: usize = 6;
+
+/// Ends of the axes.
 struct Scale {
+    /// Powers of two.
     low: f64,
     high: f64,
     top: f64,
@@ -62,113 +62,74 @@ impl Scale {
         let high = libm::log2(sizes().max()? as f64);
         let values = points().map(|point| point.value).chain(chart.without_cache);
         let largest = values.fold(f64::MIN_POSITIVE, f64::max);
-        let step = step(largest);
+        let step = round_step(largest / (VALUE_TICKS_MAX - 1) as f64, &STEPS);
         Some(Self { low, high, top: (largest / step).ceil() * step, step })
     }
 
-    fn x(&self, size_bytes: u64) -> f64 {
+    /// Place of a size as a share of the axis.
+    fn across(&self, size_bytes: u64) -> f64 {
         let span = self.high - self.low;
         // One size alone stands in the middle.
-        let share =
-            if span > 0.0 { (libm::log2(size_bytes as f64) - self.low) / span } else { 0.5 };
-        LEFT + share * (WIDTH - LEFT - RIGHT)
+        match span > 0.0 {
+            true => (libm::log2(size_bytes as f64) - self.low) / span,
+            false => 0.5,
+        }
     }
 
-    fn y(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - value / self.top * (HEIGHT - TOP - BOTTOM)
+    /// Place of a point as shares of the axes.
+    fn place(&self, point: &SizePoint) -> (f64, f64) {
+        (self.across(point.size_bytes), point.value / self.top)
     }
 
     /// Values with a name, from 0 to the top.
-    fn value_ticks(&self) -> Vec<f64> {
+    fn value_ticks(&self) -> Vec<Tick> {
         let count = (self.top / self.step).round() as u32;
-        (0..=count).map(|number| f64::from(number) * self.step).collect()
+        let values = (0..=count).map(|number| f64::from(number) * self.step);
+        values.map(|value| (value / self.top, short(value))).collect()
     }
 
     /// Powers of two with a name: the first, and each at the same distance.
-    fn size_ticks(&self) -> Vec<u64> {
+    fn size_ticks(&self) -> Vec<Tick> {
         let (first, last) = (self.low.ceil() as u32, self.high.floor() as u32);
         let span = last.saturating_sub(first) as usize;
         let stride = span.div_ceil(SIZE_TICKS_MAX - 1).max(1);
-        (first..=last).step_by(stride).map(|power| 1 << power).collect()
+        let sizes = (first..=last).step_by(stride).map(|power| 1 << power);
+        sizes.map(|bytes| (self.across(bytes), size(bytes))).collect()
     }
-}
-
-/// A round step that leads to the largest value in five steps at most.
-fn step(largest: f64) -> f64 {
-    let least = largest / 5.0;
-    let power = 10f64.powi(libm::log10(least).floor() as i32);
-    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|digit| digit * power);
-    steps.into_iter().find(|&step| step >= least).unwrap_or(10.0 * power)
-}
-
-/// A value of an axis, without zeros at its end.
-fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The chart. Empty without points.
 pub(crate) fn draw(chart: &SizeChart<'_>) -> Markup {
     let Some(scale) = Scale::new(chart) else { return html! {} };
-    let view = format!("0 0 {WIDTH} {HEIGHT}");
+    let content = html! {
+        (FRAME.axes(&scale.size_ticks(), &scale.value_ticks()))
+        (FRAME.name_across(chart.axis))
+        @if let Some(value) = chart.without_cache { (without_cache(value / scale.top)) }
+        @for line in chart.lines {
+            (FRAME.polyline(line.colour, line.points.iter().map(|point| scale.place(point))))
+        }
+        @for line in chart.lines { (dots(&scale, line)) }
+    };
     html! {
-        figure {
+        figure.sizes {
             figcaption { (chart.title) }
-            svg.sizes viewBox=(view) role="img" aria-label=(format!("{} by {}", chart.title, chart.axis)) {
-                (grid(&scale, chart.axis))
-                @if let Some(value) = chart.without_cache { (without_cache(&scale, value)) }
-                @for line in chart.lines { (polyline(&scale, line)) }
-                @for line in chart.lines { (dots(&scale, line)) }
-            }
+            (FRAME.picture(&format!("{} by {}", chart.title, chart.axis), &content))
         }
     }
 }
 
-fn grid(scale: &Scale, axis: &str) -> Markup {
-    let base = HEIGHT - BOTTOM;
-    html! {
-        @for value in scale.value_ticks() {
-            @let y = at(scale.y(value));
-            line.grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(y) y2=(y) {}
-            text x=(LEFT - 6.0) y=(y) dy="4" text-anchor="end" { (short(value)) }
-        }
-        @for bytes in scale.size_ticks() {
-            @let x = at(scale.x(bytes));
-            line.tick x1=(x) x2=(x) y1=(base) y2=(base + 4.0) {}
-            text x=(x) y=(base + 18.0) text-anchor="middle" { (size(bytes)) }
-        }
-        text x=((LEFT + WIDTH - RIGHT) / 2.0) y=(HEIGHT - 6.0) text-anchor="middle" { (axis) }
-    }
-}
-
-fn without_cache(scale: &Scale, value: f64) -> Markup {
-    let y = at(scale.y(value));
-    html! { line.without x1=(LEFT) x2=(WIDTH - RIGHT) y1=(y) y2=(y) {} }
-}
-
-/// A coordinate with one digit after the point.
-fn at(coordinate: f64) -> String {
-    format!("{coordinate:.1}")
-}
-
-fn polyline(scale: &Scale, line: &SizeLine) -> Markup {
-    let points: Vec<String> = line
-        .points
-        .iter()
-        .map(|point| format!("{:.1},{:.1}", scale.x(point.size_bytes), scale.y(point.value)))
-        .collect();
-    html! { polyline class=(legend::line_colour(line.colour)) points=(points.join(" ")) {} }
+fn without_cache(share: f64) -> Markup {
+    let y = at(FRAME.y(share));
+    html! { line.without x1=(at(FRAME.x(0.0))) x2=(at(FRAME.x(1.0))) y1=(y) y2=(y) {} }
 }
 
 /// Dots name line, size and value to a pointer.
 fn dots(scale: &Scale, line: &SizeLine) -> Markup {
+    let says = |point: &SizePoint| {
+        format!("{}, {}: {}", line.name, size(point.size_bytes), short(point.value))
+    };
     html! {
-        @for point in &line.dots {
-            circle class=(legend::line_colour(line.colour)) r="2.5"
-                cx=(at(scale.x(point.size_bytes))) cy=(at(scale.y(point.value))) {
-                title { (line.name) ", " (size(point.size_bytes)) ": " (short(point.value)) }
-            }
-        }
+        @for point in &line.dots { (FRAME.dot(line.colour, 2.5, scale.place(point), &says(point))) }
     }
 }
 
@@ -218,9 +179,10 @@ mod tests {
     #[test]
     fn an_axis_has_at_most_six_round_values_and_five_sizes() {
         for largest in [0.003, 0.14, 1.0, 8.1, 11.6, 99.0, 100.0, 12_345.0] {
-            let step = step(largest);
-            let count = (largest / step).ceil();
-            assert!((2.0..=5.0).contains(&count), "{largest}: {count} steps of {step}");
+            let line = [line(&[(4096, largest)])];
+            let chart = SizeChart { title: "", axis: "", lines: &line, without_cache: None };
+            let ticks = Scale::new(&chart).unwrap().value_ticks();
+            assert!((3..=VALUE_TICKS_MAX).contains(&ticks.len()), "{largest}: {ticks:?}");
         }
         for powers in [0, 3, 4, 5, 11, 19] {
             let line = [line(&[(4096, 1.0), (4096 << powers, 1.0)])];

@@ -12,32 +12,31 @@ use crate::text::Text;
 
 impl Text for TraceInfo {
     fn text(&self) -> String {
-        info_text(self)
+        let human = |bytes| Bytes::new(bytes).human();
+        let mut table = Table::new("ll");
+        table.row(["requests".to_owned(), requests(self)]);
+        table.row(["force unit access (FUA)", &forced(self)]);
+        table.row(["span".to_owned(), span(self.span_ns as f64 / 1e9)]);
+        let (read, written) = (human(self.bytes_read), human(self.bytes_written));
+        table.row([
+            "bytes".into(),
+            format!("{} ({read} read, {written} written)", human(self.bytes)),
+        ]);
+        table.row(["footprint", &self.footprint_bytes.map_or("not counted".into(), human)]);
+        table.row(["completions", &completions(self)]);
+        times(self, &mut table);
+        table.row(["malformed and skipped", &grouped(self.skipped)]);
+        if let Some(rows) = self.left_out.in_words() {
+            table.row(["rows left out", &rows]);
+        }
+        if let Some(damage) = &self.damage {
+            table.row(["damage", &format!("{damage}; {}", damage.consequence())]);
+        }
+        if self.widened > 0 {
+            table.row(["widened to whole blocks of 512 B", &grouped(self.widened)]);
+        }
+        format!("{table}\n{}", devices(self))
     }
-}
-
-fn info_text(info: &TraceInfo) -> String {
-    let human = |bytes| Bytes::new(bytes).human();
-    let mut table = Table::new("ll");
-    table.row(["requests".to_owned(), requests(info)]);
-    table.row(["force unit access (FUA)", &forced(info)]);
-    table.row(["span".to_owned(), span(info.span_ns as f64 / 1e9)]);
-    let (read, written) = (human(info.bytes_read), human(info.bytes_written));
-    table.row(["bytes".into(), format!("{} ({read} read, {written} written)", human(info.bytes))]);
-    table.row(["footprint", &info.footprint_bytes.map_or("not counted".into(), human)]);
-    table.row(["completions", &completions(info)]);
-    times(info, &mut table);
-    table.row(["malformed and skipped", &grouped(info.skipped)]);
-    if let Some(rows) = info.left_out.in_words() {
-        table.row(["rows left out", &rows]);
-    }
-    if let Some(damage) = &info.damage {
-        table.row(["damage", &format!("{damage}; {}", damage.consequence())]);
-    }
-    if info.widened > 0 {
-        table.row(["widened to whole blocks of 512 B", &grouped(info.widened)]);
-    }
-    format!("{table}\n{}", devices(info))
 }
 
 /// Results of the first pass.

@@ -14,10 +14,9 @@ fn ms(ms: f64) -> String {
 
 impl Text for FioValidation {
     fn text(&self) -> String {
-        let validation = self;
         let mut table = Table::new("lrrrrrr");
         table.row(["job", "", "requests/s", "mean", "p50", "p99", "p99.9"]);
-        for row in &validation.rows {
+        for row in &self.rows {
             let size = Bytes::new(row.bytes).human();
             let name = format!("{}: {} of {size}, {} at once", row.job, row.op, row.depth);
             for (name, by, of) in
@@ -30,18 +29,18 @@ impl Text for FioValidation {
                 table.row([name, by.to_owned(), rate, mean, p50, p99, p999]);
             }
         }
-        let advice = match validation.advice.is_empty() {
+        let advice = match self.advice.is_empty() {
             true => {
                 "File and measurement agree: means of single reads within 5 %, rates within 15 %."
                     .to_owned()
             }
-            false => validation.advice.join("\n"),
+            false => self.advice.join("\n"),
         };
-        let left_out = validation.left_out.iter().map(|why| format!("\nleft out: {why}"));
+        let left_out = self.left_out.iter().map(|why| format!("\nleft out: {why}"));
         format!(
             "{} against {}\n\n{table}\n{advice}{}\n",
-            validation.drive,
-            validation.file,
+            self.drive,
+            self.file,
             left_out.collect::<String>()
         )
     }
@@ -49,10 +48,9 @@ impl Text for FioValidation {
 
 impl Text for RateValidation {
     fn text(&self) -> String {
-        let validation = self;
         let mut table = Table::new("rrrrrr");
         table.row(["zone", "first block", "stretches", "measured", "file", "difference"]);
-        for zone in &validation.zones {
+        for zone in &self.zones {
             let difference = zone.difference.map(deviation);
             table.row([
                 zone.zone.to_string(),
@@ -63,17 +61,17 @@ impl Text for RateValidation {
                 difference.unwrap_or_else(|| "-".into()),
             ]);
         }
-        let advice = match validation.advice.is_empty() {
+        let advice = match self.advice.is_empty() {
             true => "File and measurement agree within 3 % in every measured zone.".to_owned(),
-            false => validation.advice.join("\n"),
+            false => self.advice.join("\n"),
         };
-        let left_out = validation.left_out.iter().map(|left_out| {
+        let left_out = self.left_out.iter().map(|left_out| {
             format!("\nstretches left out: {}: {}", grouped(left_out.stretches), left_out.why)
         });
         format!(
             "{} against {}\n\n{table}\n{advice}{}\n",
-            validation.drive,
-            validation.file,
+            self.drive,
+            self.file,
             left_out.collect::<String>()
         )
     }
@@ -137,21 +135,21 @@ fn values(fit: &ValidationFit) -> String {
 
 impl Text for Validation {
     fn text(&self) -> String {
-        let v = self;
         let mut sums = Table::new("lr");
-        sums.row(["requests".to_owned(), grouped(v.requests)]);
-        sums.row(["measured mean".to_owned(), ms(v.measured_mean_ms)]);
-        let simulated = format!("{} ({})", ms(v.simulated_mean_ms), deviation(v.mean_error_share));
+        sums.row(["requests".to_owned(), grouped(self.requests)]);
+        sums.row(["measured mean".to_owned(), ms(self.measured_mean_ms)]);
+        let simulated =
+            format!("{} ({})", ms(self.simulated_mean_ms), deviation(self.mean_error_share));
         sums.row(["simulated mean (error)".to_owned(), simulated]);
-        let demerit = format!("{} ({})", ms(v.demerit_ms), percent(v.demerit_share));
+        let demerit = format!("{} ({})", ms(self.demerit_ms), percent(self.demerit_share));
         sums.row(["demerit figure (of the mean)".to_owned(), demerit]);
         sums.row([
             "sd of the difference, request by request".to_owned(),
-            ms(v.per_request_error_sd_ms),
+            ms(self.per_request_error_sd_ms),
         ]);
         let mut parts = Table::new("lrrrr");
         parts.row(["served here as", "requests", "measured", "simulated", "sd of difference"]);
-        for part in &v.parts {
+        for part in &self.parts {
             let means =
                 [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
             let [measured, simulated, sd] = means.map(ms);
@@ -159,14 +157,14 @@ impl Text for Validation {
         }
         let mut quantiles = Table::new("rrr");
         quantiles.row(["share", "measured", "simulated"]);
-        for q in &v.quantiles {
+        for q in &self.quantiles {
             quantiles.row([percent(q.share), ms(q.measured_ms), ms(q.simulated_ms)]);
         }
-        let phase = phase(v);
-        let gaps = v.gaps_in_words();
+        let phase = phase(self);
+        let gaps = self.gaps_in_words();
         format!(
             "{} against {}\n\n{sums}\n{gaps}\n\n{parts}\n{quantiles}\n{phase}",
-            v.drive, v.trace
+            self.drive, self.trace
         )
     }
 }

@@ -57,7 +57,6 @@ const IN_DOCUMENTS: &[&str] = &[
     "nbd-client",
     "ncq_prio_enable",
     "old_drives",
-    "plotters",
     "poll",
     "prefetch-index",
     "rsync",

@@ -12,20 +12,19 @@ use crate::table::Table;
 impl DriveSheet {
     /// The sheet below the drive in a few numbers, as tables for a terminal.
     pub fn text(&self, drive: &DriveIdentity) -> String {
-        let sheet = self;
         let electronics =
             if drive.actuators == 1 { "electronics" } else { "electronics of one actuator" };
         let parts = [
             identity(drive),
-            cautions(&sheet.cautions),
-            self_check(sheet),
-            words("why the model is off", &sheet.miss_words()),
-            zones(sheet),
-            seek_curve(sheet),
-            words("shingled zones", &sheet.shingled_words()),
-            words(electronics, &sheet.electronics_words()),
-            held_out(&sheet.held_out),
-            sources(sheet),
+            cautions(&self.cautions),
+            self_check(self),
+            words("why the model is off", &self.miss_words()),
+            zones(self),
+            seek_curve(self),
+            words("shingled zones", &self.shingled_words()),
+            words(electronics, &self.electronics_words()),
+            held_out(&self.held_out),
+            sources(self),
         ];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }

@@ -52,7 +52,7 @@ pub(super) fn draw(plan: &PlacePlan) -> Markup {
     let x = |busy: f64| LEFT + (BARS_END - LEFT - 44.0) * (busy / busiest);
     let full = x(1.0);
     html! {
-        svg.sizes viewBox=(format!("0 0 {WIDTH} {height:.0}")) role="img"
+        svg.plot.sizes viewBox=(format!("0 0 {WIDTH} {height:.0}")) role="img"
             aria-label="Share of time in which each disk is busy before and after, and the moves" {
             defs {
                 marker #tip viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" {
