@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Placement};
-use freewheel_model::array::rebalance::{
-    BalanceDisk, BalanceFile, Balancer, DriveModel, RebalanceSpec,
-};
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Placement};
+use freewheel_array::rebalance::{BalanceDisk, BalanceFile, Balancer, DriveModel, RebalanceSpec};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::files::{

@@ -49,7 +49,7 @@ const PLACES: &[(&str, &str)] = &[
     ("sim/src/engine/map", "map"),
     ("sim/src/engine/zoned", "map"),
     ("sim/src/file_map", "map"),
-    ("model/src/array", "map"),
+    ("model/src/striping", "map"),
     ("sim/src/engine/cache", "cache"),
     ("sim/src/cache", "cache"),
     ("model/src/cache", "cache"),

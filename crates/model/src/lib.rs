@@ -4,7 +4,6 @@
 //! no clock, thread, file or source of chance. `sim` drives these objects with virtual time, and a live
 //! engine can drive the very same ones with real time.
 
-pub mod array;
 pub mod cache;
 pub mod drive;
 pub mod electronics;
@@ -14,4 +13,5 @@ pub mod sched;
 pub mod slab;
 mod spec;
 pub mod stats;
+pub mod striping;
 pub mod zoned;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::MoverSpec;
-use freewheel_model::array::placement::ExtentId;
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::cooling::MoverSpec;
+use freewheel_array::placement::ExtentId;
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;

@@ -9,8 +9,8 @@
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 
-use freewheel_model::array::Piece;
-use freewheel_model::array::placement::{ExtentId, FileId, Place, Placement};
+use freewheel_array::placement::{ExtentId, FileId, Place, Placement};
+use freewheel_model::striping::Piece;
 use freewheel_units::{Blocks, Lbn, VolumeBlock};
 
 /// A file that is cut into runs.
@@ -373,7 +373,7 @@ impl FileMap {
 mod tests {
     use std::collections::BTreeSet;
 
-    use freewheel_model::array::placement::Extent;
+    use freewheel_array::placement::Extent;
     use freewheel_units::Prng;
 
     use super::*;

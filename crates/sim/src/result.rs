@@ -8,9 +8,9 @@ mod time;
 mod write_back;
 
 use freewheel_host::{Account, CostSums, FreeCost, MarginInUse};
-use freewheel_model::array::Piece;
 use freewheel_model::electronics::{LimitEnd, MediaCacheWork};
 use freewheel_model::stats::{Distribution, Level, Summary};
+use freewheel_model::striping::Piece;
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 

@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
+    ("array", &["units", "model"]),
     ("freeblock", &["units", "model"]),
     ("host", &["units", "model", "freeblock"]),
     ("nbd", &[]),
     ("trace", &["units"]),
     ("disksim", &["units", "model"]),
-    ("sim", &["units", "model", "freeblock", "host", "trace"]),
+    ("sim", &["units", "model", "array", "freeblock", "host", "trace"]),
     ("live", &["units", "model", "freeblock", "host", "nbd", "trace", "sim"]),
     ("extract", &["units", "model", "trace", "sim"]),
-    ("study", &["units", "model", "freeblock", "trace", "sim"]),
-    ("reproduce", &["units", "model", "freeblock", "host", "trace", "sim", "study"]),
+    ("study", &["units", "model", "array", "freeblock", "trace", "sim"]),
+    ("reproduce", &["units", "model", "array", "freeblock", "host", "trace", "sim", "study"]),
     ("report", &["units", "model", "freeblock", "trace", "sim", "extract", "study", "reproduce"]),
     (
         "freewheel",
@@ -56,11 +57,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cli", &["freewheel"]),
     // The command line is the package's command, too.
     ("python", &["freewheel", "cli"]),
-    ("bench", &["units", "model", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
+    (
+        "bench",
+        &["units", "model", "array", "freeblock", "nbd", "trace", "sim", "live", "reproduce"],
+    ),
 ];
 
 /// Crates that know no clock, thread, file, network or environment.
-const PURE: &[&str] = &["units", "model", "freeblock", "host", "disksim", "nbd"];
+const PURE: &[&str] = &["units", "model", "array", "freeblock", "host", "disksim", "nbd"];
 const IMPURE_NAMES: &[&str] = &[
     "std::time",
     "std::fs",
@@ -143,6 +147,7 @@ const UNORDERED: &[&str] = &["HashMap", "HashSet"];
 const DETERMINISTIC: &[&str] = &[
     "units",
     "model",
+    "array",
     "freeblock",
     "host",
     "trace",

@@ -1,9 +1,9 @@
 //! The greedy allocation of section 3.1: the example of figure 3, and its worst case.
 
-use freewheel_model::array::allocation::{
+use freewheel_array::allocation::{
     Allocator, DiskOrder, NewExtent, NewHeat, Passes, least_hottest, static_bound,
 };
-use freewheel_model::array::placement::{ExtentId, FileId, Placement};
+use freewheel_array::placement::{ExtentId, FileId, Placement};
 use freewheel_sim::config::ConfigError;
 use freewheel_units::{Blocks, Prng};
 
@@ -70,7 +70,7 @@ fn greedy(files: &[Vec<f64>], disks: u32) -> (Vec<f64>, Vec<u32>) {
     }
     let mut allocator = Allocator::new(DiskOrder::Coolest, Passes::ByStatus, NewHeat::AtOnce);
     let placed = allocator.place_all(&mut placement, &mut heats, &extents);
-    let disk = |placed: Option<freewheel_model::array::allocation::Allocated>| {
+    let disk = |placed: Option<freewheel_array::allocation::Allocated>| {
         placed.expect("there is room").place.disk
     };
     (heats, placed.into_iter().map(disk).collect())

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
-use freewheel_model::array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
-use freewheel_model::array::partition::{DiskModel, DiskUse, stripes_of_unit};
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
+use freewheel_array::partition::{DiskModel, DiskUse, stripes_of_unit};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;

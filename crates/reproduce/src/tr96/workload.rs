@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::partition::{
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::partition::{
     ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, LoadLimit, Rules, Starts, Stripes,
     effective_parallelism, stripes, stripes_of_unit,
 };
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;

@@ -1,6 +1,6 @@
 //! Stage "map": from blocks of the volume to blocks of its arms.
 
-use freewheel_model::array::{Piece, Striping};
+use freewheel_model::striping::{Piece, Striping};
 
 use super::zoned::VolumeZones;
 use crate::completion::Refusal;

@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use freewheel_freeblock::{Planner, TimedPlanner, Timer};
 use freewheel_host::SameTrack;
-use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Drive, Sectors, SeekMargins};
 use freewheel_model::electronics::Unit;
@@ -23,6 +22,7 @@ use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::sched::linux::BlockLayer;
 use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
+use freewheel_model::striping::Striping;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{Record, TraceError, TraceInfo, TraceReader};
 use freewheel_units::{Blocks, Bytes, SimDuration};

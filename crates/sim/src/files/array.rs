@@ -1,7 +1,7 @@
 //! Placing files on disks.
 
-use freewheel_model::array::allocation::{Allocator, NewExtent};
-use freewheel_model::array::placement::{ExtentId, FileId, Placement};
+use freewheel_array::allocation::{Allocator, NewExtent};
+use freewheel_array::placement::{ExtentId, FileId, Placement};
 use freewheel_units::Blocks;
 use thiserror::Error;
 

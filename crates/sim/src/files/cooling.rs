@@ -11,15 +11,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use freewheel_model::array::Piece;
-use freewheel_model::array::cooling::{
+use freewheel_array::cooling::{
     CoolingCounts, CoolingDaemon, CoolingSpec, CoolingView, MoveAction, Mover, MoverSpec,
     MoverState, Part, Progress, Route, Span, Worth,
 };
-use freewheel_model::array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
-use freewheel_model::array::placement::{ExtentId, Place, Placement};
+use freewheel_array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
+use freewheel_array::placement::{ExtentId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::CommandMark;
+use freewheel_model::striping::Piece;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::disk_loads::DiskLoads;
@@ -799,10 +799,10 @@ impl<S: Source, M: MovedMap> Source for CooledRequests<'_, S, M> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use freewheel_model::array::cooling::CoolingUnit;
-    use freewheel_model::array::heat::History;
-    use freewheel_model::array::partition::{Restriped, Stripes};
-    use freewheel_model::array::placement::{Extent, FileId, Place};
+    use freewheel_array::cooling::CoolingUnit;
+    use freewheel_array::heat::History;
+    use freewheel_array::partition::{Restriped, Stripes};
+    use freewheel_array::placement::{Extent, FileId, Place};
     use freewheel_units::Prng;
 
     use super::*;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::cooling::{DiskLoad, MoveCosts};
-use freewheel_model::array::heat::HeatAmount;
-use freewheel_model::array::partition::{DiskModel, DiskUse};
-use freewheel_model::array::placement::Placement;
+use freewheel_array::cooling::{DiskLoad, MoveCosts};
+use freewheel_array::heat::HeatAmount;
+use freewheel_array::partition::{DiskModel, DiskUse};
+use freewheel_array::placement::Placement;
 use freewheel_model::drive::Drive;
 use freewheel_units::{Blocks, Bytes, SimTime};
 

@@ -11,12 +11,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use freewheel_array::placement::{ExtentId, Place, Placement};
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, TaskId, TaskSpec, Tasks, Until};
 use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, Opportunity,
     Options, Planner,
 };
-use freewheel_model::array::placement::{ExtentId, Place, Placement};
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use freewheel_model::array::placement::{ExtentId, Place, Placement};
+use freewheel_array::placement::{ExtentId, Place, Placement};
 use freewheel_units::{Blocks, VolumeBlock};
 
 use crate::file_map::FileMap;

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::array::allocation::Allocator;
-use freewheel_model::array::placement::ExtentId;
+use freewheel_array::allocation::Allocator;
+use freewheel_array::placement::ExtentId;
 use freewheel_units::{Blocks, SimTime};
 
 use super::array::{FileOnDisks, new_extents};
@@ -181,8 +181,8 @@ impl<'a> NewFiles<'a> {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_model::array::allocation::{DiskOrder, NewHeat, Passes};
-    use freewheel_model::array::placement::FileId;
+    use freewheel_array::allocation::{DiskOrder, NewHeat, Passes};
+    use freewheel_array::placement::FileId;
     use freewheel_units::Prng;
 
     use super::*;

@@ -7,12 +7,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_model::array::allocation::{Allocator, NewExtent};
-use freewheel_model::array::partition::{
+use freewheel_array::allocation::{Allocator, NewExtent};
+use freewheel_array::partition::{
     ArrayModel, FileProfile, Load, NotTriggered, Repartitioner, Restriped, Rules, Starts,
     StripedFile, Stripes,
 };
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime, VolumeBlock};
 
 use super::moved_map::MovedMap;
@@ -142,10 +142,8 @@ impl Restriper {
     /// Files of a list, on so many disks; the load is not looked at.
     #[cfg(test)]
     pub(super) fn of_list(files: Vec<Restriped>, disks: u32) -> Self {
-        use freewheel_model::array::allocation::{DiskOrder, NewHeat, Passes};
-        use freewheel_model::array::partition::{
-            DiskModel, DiskUse, RepartitionSpec, RepartitionTrigger,
-        };
+        use freewheel_array::allocation::{DiskOrder, NewHeat, Passes};
+        use freewheel_array::partition::{DiskModel, DiskUse, RepartitionSpec, RepartitionTrigger};
         let drive = crate::library::drive("tr96").unwrap().1;
         let usage =
             DiskUse { filled_share: 0.5, read_share: 0.5, block: freewheel_units::Bytes::new(512) };

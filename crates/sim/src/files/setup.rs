@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
-use freewheel_model::array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
-use freewheel_model::array::partition::{
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
+use freewheel_array::partition::{
     ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
     RepartitionSpec, RepartitionTrigger, Repartitioner, Rules, ServiceEstimate, Starts,
     effective_parallelism, stripes, stripes_of_unit,
 };
-use freewheel_model::array::placement::Extent;
+use freewheel_array::placement::Extent;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::zoned::spec::ZonedKind;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use freewheel_array::cooling::MoverSpec;
+use freewheel_array::placement::ExtentId;
 use freewheel_freeblock::Planner;
-use freewheel_model::array::cooling::MoverSpec;
-use freewheel_model::array::placement::ExtentId;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
 use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};

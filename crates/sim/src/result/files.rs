@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::array::cooling::Refusal;
+use freewheel_array::cooling::Refusal;
 use freewheel_model::stats::Summary;
 use freewheel_units::Bytes;
 use serde::Serialize;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec, Refusal};
-use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
-use freewheel_model::array::placement::ExtentId;
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec, Refusal};
+use freewheel_array::heat::{HeatAmount, HeatSpec, History};
+use freewheel_array::placement::ExtentId;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;

@@ -1,7 +1,7 @@
 //! Effect of a placement of files on clients: by the queueing model, and simulated.
 
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
-use freewheel_model::array::rebalance::{BalanceFile, Balancer, QueueLoad};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use freewheel_array::rebalance::{BalanceFile, Balancer, QueueLoad};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{

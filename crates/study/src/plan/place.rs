@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use freewheel_model::array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
+use freewheel_array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, did_you_mean};

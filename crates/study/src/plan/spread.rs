@@ -1,6 +1,6 @@
 //! Balancers by bytes: the same start, until every disk is about equally full.
 
-use freewheel_model::array::rebalance::{Balancer, RebalanceSpec};
+use freewheel_array::rebalance::{Balancer, RebalanceSpec};
 use freewheel_units::Blocks;
 
 use super::jbod::Jbod;

@@ -8,7 +8,7 @@ mod simulation;
 
 use std::path::{Path, PathBuf};
 
-use freewheel_model::array::partition::{
+use freewheel_array::partition::{
     ArrayModel, DiskModel, DiskQueue, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
     Rules, ServiceEstimate, Starts, Stripes, effective_parallelism, stripes, stripes_of_unit,
 };

@@ -1,7 +1,7 @@
 //! Simulations of files and of a volume with a stripe unit, under a load that grows.
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::partition::Stripes;
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::partition::Stripes;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
