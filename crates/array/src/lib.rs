@@ -112,7 +112,9 @@
 //! ```
 
 pub mod allocation;
+pub mod config;
 pub mod cooling;
+pub mod files;
 pub mod heat;
 pub mod partition;
 pub mod placement;

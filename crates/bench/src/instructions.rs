@@ -48,7 +48,7 @@ const PLACES: &[(&str, &str)] = &[
     ("libm", "source"),
     ("sim/src/engine/map", "map"),
     ("sim/src/engine/zoned", "map"),
-    ("sim/src/file_map", "map"),
+    ("array/src/files/map", "map"),
     ("model/src/striping", "map"),
     ("sim/src/engine/cache", "cache"),
     ("sim/src/cache", "cache"),

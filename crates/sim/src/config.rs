@@ -6,7 +6,6 @@ mod cache_preset;
 mod commands;
 mod effect;
 mod error;
-mod files;
 mod host;
 mod measured;
 pub(crate) mod overrides;
@@ -39,11 +38,6 @@ pub use commands::{CommandsConfig, MarksConfig, OutsideScrubConfig};
 pub use effect::WithoutEffect;
 pub(crate) use effect::check_effect;
 pub use error::ConfigError;
-pub use files::{
-    CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, CopiesConfig, Drift,
-    FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
-    HotFiles, LaterRate, MoreDisks, NewHeatConfig, RestripingConfig, RestripingTrigger,
-};
 pub use host::HostConfig;
 pub(crate) use measured::check_measured;
 pub use overrides::key_and_value;
@@ -185,7 +179,14 @@ impl SimConfig {
         let is_overridden = |key: &str| overrides::bring(overrides, &["workload", key]);
         match &mut self.workload {
             Workload::Trace(trace) => trace.start_paths_at(folder, is_overridden),
-            Workload::Files(files) => files.start_paths_at(folder, is_overridden),
+            Workload::Files(files) => {
+                if let Some(log) = files.log.as_mut().filter(|_| !is_overridden("log")) {
+                    *log = folder.join(&*log);
+                }
+                for disks in &mut files.more_disks {
+                    disks.drive = library::from_folder(&disks.drive, folder);
+                }
+            }
             _ => {}
         }
     }

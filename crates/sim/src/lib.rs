@@ -14,7 +14,6 @@ mod engine;
 mod events;
 mod experiment;
 pub mod fidelity;
-mod file_map;
 pub mod files;
 mod gap_destages;
 mod host;

@@ -1,12 +1,12 @@
 //! Summary of a run.
 
 mod disks;
-mod files;
 mod postmark;
 mod slices;
 mod time;
 mod write_back;
 
+use freewheel_array::files::FilesRun;
 use freewheel_host::{Account, CostSums, FreeCost, MarginInUse};
 use freewheel_model::electronics::{LimitEnd, MediaCacheWork};
 use freewheel_model::stats::{Distribution, Level, Summary};
@@ -28,11 +28,6 @@ use crate::idle::IdleTime;
 use crate::source::{InferredCompletions, OutsideScrub};
 
 pub use self::disks::DiskUse;
-pub(crate) use self::files::refusal_name;
-pub use self::files::{
-    ClassResult, ClassStripes, CoolingResult, DriftResult, FilesRun, NewFilesResult,
-    RestripingResult,
-};
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};

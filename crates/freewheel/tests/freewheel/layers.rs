@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
-    ("array", &["units", "model"]),
     ("freeblock", &["units", "model"]),
+    ("array", &["units", "model", "freeblock"]),
     ("host", &["units", "model", "freeblock"]),
     ("nbd", &[]),
     ("trace", &["units"]),
@@ -19,7 +19,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("extract", &["units", "model", "trace", "sim"]),
     ("study", &["units", "model", "array", "freeblock", "trace", "sim"]),
     ("reproduce", &["units", "model", "array", "freeblock", "host", "trace", "sim", "study"]),
-    ("report", &["units", "model", "freeblock", "trace", "sim", "extract", "study", "reproduce"]),
+    (
+        "report",
+        &["units", "model", "array", "freeblock", "trace", "sim", "extract", "study", "reproduce"],
+    ),
     (
         "freewheel",
         &[
@@ -112,7 +115,7 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("sim/src/experiment/prepared.rs", &["Mutex", "PoisonError"]),
     ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     // The planners of all arms share their moves on one thread, and a planner must be `Send`.
-    ("sim/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    ("array/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("background/mod.rs", &["atomic"]),
     ("beyond_ends.rs", &["atomic"]),
     ("beyond_scrub.rs", &["atomic"]),

@@ -2,9 +2,10 @@
 //! results hang on the size of its file: seeds differ a hundredfold near saturation.
 
 use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_array::files::{Cooling, CoolingRule, CoolingStep, CoolingWork};
 use freewheel_array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{Cooling, CoolingRule, CoolingStep, CoolingWork, DiskUse, FilesResult};
+use freewheel_sim::files::{DiskUse, FilesResult};
 use freewheel_study::figure::Figure;
 use freewheel_units::Blocks;
 use rayon::prelude::*;

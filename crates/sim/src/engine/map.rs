@@ -4,8 +4,8 @@ use freewheel_model::striping::{Piece, Striping};
 
 use super::zoned::VolumeZones;
 use crate::completion::Refusal;
-use crate::file_map::FileMap;
 use crate::source::Request;
+use freewheel_array::files::FileMap;
 
 /// Layout of the blocks of a volume.
 #[derive(Clone, Copy)]

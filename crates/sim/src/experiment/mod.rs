@@ -13,6 +13,7 @@ mod write_back;
 use std::path::Path;
 use std::sync::Arc;
 
+use freewheel_array::files::FilesSetup;
 use freewheel_freeblock::{Planner, TimedPlanner, Timer};
 use freewheel_host::SameTrack;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
@@ -49,7 +50,6 @@ use crate::config::{
 };
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, RunParts, VolumeLayout, VolumeZones};
-use crate::files::FilesSetup;
 use crate::gap_destages::GapDestages;
 use crate::host::HostDevice;
 use crate::library;
@@ -939,9 +939,7 @@ fn files_setup(
     check_workload(&config.workload, None, Blocks::ZERO)?;
     let sector_of = |spec: &DriveSpec| Blocks::new(sector(config, spec).logical_blocks().into());
     let drives = config.array.drives.unwrap_or(1);
-    let setup = FilesSetup::new(workload, spec, drives, sector_of, config.seed)?;
-    // Files that do not fit are known before anything runs.
-    setup.place()?;
+    let setup = crate::files::files_setup(workload, spec, drives, sector_of, config.seed)?;
     Ok(Some(Arc::new(setup)))
 }
 

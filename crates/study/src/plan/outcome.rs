@@ -1,12 +1,11 @@
 //! Effect of a placement of files on clients: by the queueing model, and simulated.
 
+use freewheel_array::files::{FileLoad, FileMap, MappedFile};
 use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_array::rebalance::{BalanceFile, Balancer, QueueLoad};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{
-    Arrivals, FileLoad, FileMap, FilesExperiment, FilesResult, MappedFile, simulate,
-};
+use freewheel_sim::files::{Arrivals, FilesExperiment, FilesResult, simulate};
 use freewheel_units::{Blocks, Bytes};
 use serde::Serialize;
 

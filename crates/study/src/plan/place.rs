@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use freewheel_array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
 use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::files::LoggedUse;
 use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, did_you_mean};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use super::progress::PlanProgressSink;
 use super::snapshot::{DiskEntry, FileEntry, Snapshot, relative};
 use super::spread::{EQUAL_BYTES_MOVES_MAX, equal_bytes};
 use super::traced::{Traced, of_trace};
-use super::web::{Logged, of_web_log};
+use super::web::of_web_log;
 
 /// Source of disks, files and their rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,7 +69,8 @@ impl PlaceSource {
                 Ok(Loaded { times: Some(times), ..Loaded::new(snapshot) })
             }
             Self::WebLog { file, drive, disks } => {
-                let Logged { snapshot, left_out, parts, sites } = of_web_log(file, drive, *disks)?;
+                let (snapshot, log) = of_web_log(file, drive, *disks)?;
+                let LoggedUse { left_out, parts, sites, .. } = log;
                 let (left_out, parts) = (Some(left_out), Some(parts));
                 Ok(Loaded { left_out, parts, sites, ..Loaded::new(snapshot) })
             }

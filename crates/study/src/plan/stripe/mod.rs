@@ -13,6 +13,7 @@ use freewheel_array::partition::{
     Rules, ServiceEstimate, Starts, Stripes, effective_parallelism, stripes, stripes_of_unit,
 };
 use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::files::LoggedUse;
 use freewheel_sim::library;
 use freewheel_sim::source::{Fit, RecordKeeper, ReplayMode};
 use freewheel_trace::{LeftOut, PartAnswers};
@@ -28,7 +29,7 @@ use super::error::{PlanError, wrong};
 use super::place::enough_requests;
 use super::progress::PlanProgressSink;
 use super::snapshot::Snapshot;
-use super::web::{Logged, of_web_log};
+use super::web::of_web_log;
 use crate::trace_runs::overview;
 
 pub use self::chen::ChenUnit;
@@ -209,7 +210,8 @@ pub fn plan_stripe(
         }
         StripeSource::WebLog(path) => {
             let (drive, disks) = drive_and_disks(options)?;
-            let Logged { snapshot, left_out, parts, sites } = of_web_log(path, drive, disks)?;
+            let (snapshot, log) = of_web_log(path, drive, disks)?;
+            let LoggedUse { left_out, parts, sites, .. } = log;
             let plan = Striped::of_files(options, &snapshot)?.plan(options, progress)?;
             let (left_out, part_answers) = (Some(left_out), Some(parts));
             Ok(StripePlan { left_out, part_answers, sites, ..plan })

@@ -1,15 +1,14 @@
 //! Simulations of files and of a volume with a stripe unit, under a load that grows.
 
 use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::files::{FileLoad, FileOnDisks, place, unsynchronised};
 use freewheel_array::partition::Stripes;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, Layout, SimConfig, TraceWorkload, Workload,
 };
-use freewheel_sim::files::{
-    Arrivals, FileLoad, FileOnDisks, FilesExperiment, place, simulate, unsynchronised,
-};
+use freewheel_sim::files::{Arrivals, FilesExperiment, simulate};
 use freewheel_sim::library;
 use freewheel_sim::source::{KeptRecords, ReplayMode};
 use freewheel_trace::TraceInfo;

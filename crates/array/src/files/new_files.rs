@@ -8,16 +8,16 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_array::allocation::Allocator;
-use freewheel_array::placement::ExtentId;
+use crate::allocation::Allocator;
+use crate::placement::ExtentId;
 use freewheel_units::{Blocks, SimTime};
 
-use super::array::{FileOnDisks, new_extents};
-use crate::file_map::{FileMap, MappedFile};
+use super::map::{FileMap, MappedFile};
+use super::place::{FileOnDisks, new_extents};
 
 /// A file to be created. Created files have the numbers behind those of the first ones, by their times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NewFile {
+pub(super) struct NewFile {
     pub at: SimTime,
     /// Number of the first file whose place it, or another one before it, takes.
     pub slot: u32,
@@ -40,7 +40,7 @@ pub struct NewFilesWork {
 const SEEN: u32 = 5;
 
 /// Creates files at their times, and deletes those that they replace.
-pub(crate) struct NewFiles<'a> {
+pub(super) struct NewFiles<'a> {
     map: &'a FileMap,
     /// All files as they are cut, with the heats that they are placed by.
     files: &'a [FileOnDisks],
@@ -181,12 +181,12 @@ impl<'a> NewFiles<'a> {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_array::allocation::{DiskOrder, NewHeat, Passes};
-    use freewheel_array::placement::FileId;
+    use crate::allocation::{DiskOrder, NewHeat, Passes};
+    use crate::placement::FileId;
     use freewheel_units::Prng;
 
     use super::*;
-    use crate::files::array::place;
+    use crate::files::place::place;
 
     const DISKS: usize = 4;
     const CAPACITY: usize = 120;

@@ -11,18 +11,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freewheel_array::placement::{ExtentId, Place, Placement};
+use crate::placement::{ExtentId, Place, Placement};
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, TaskId, TaskSpec, Tasks, Until};
 use freewheel_freeblock::{
-    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, Opportunity,
-    Options, Planner,
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
+    Opportunity, Options, Planner,
 };
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
-use crate::background::{IdleConfig, IdleUse};
-use crate::file_map::FileMap;
-use crate::source::{Request, Source, SourceError};
+use super::clients::{Clients, VolumeRequest};
+use super::map::FileMap;
 
 /// Blocks of 512 bytes that are read and written at once: 4 KiB, as gaps near a few files are short. One
 /// for extents that are no multiple of that.
@@ -40,7 +39,7 @@ pub struct GapWork {
 }
 
 /// Moves under way, all at once, and the tasks of all arms. Many wanted blocks fill more gaps than few.
-pub(crate) struct GapMover {
+pub struct GapMover {
     tasks: Vec<Tasks>,
     /// By arm, operation, and blocks at once.
     ids: BTreeMap<(usize, bool, u64), TaskId>,
@@ -72,14 +71,15 @@ struct GapMove {
 }
 
 /// The mover as every arm's planner and the source of requests share it.
-pub(crate) type SharedMover = Arc<Mutex<GapMover>>;
+pub type SharedMover = Arc<Mutex<GapMover>>;
 
 fn locked(mover: &SharedMover) -> MutexGuard<'_, GapMover> {
     mover.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl GapMover {
-    pub(crate) fn shared(drives: &[Arc<Drive>]) -> SharedMover {
+    /// A mover between these disks.
+    pub fn shared(drives: &[Arc<Drive>]) -> SharedMover {
         let tasks = |drive| Tasks::new(drive, Options::default(), CADENCE);
         Arc::new(Mutex::new(Self {
             tasks: drives.iter().map(tasks).collect(),
@@ -294,19 +294,28 @@ impl GapMove {
     }
 }
 
+/// Use of a disk's idle time.
+#[derive(Debug, Clone)]
+pub struct IdleGaps {
+    /// Timer that starts work in idle time.
+    pub timer: IdleTimer,
+    /// Blocks of 512 B in a run.
+    pub run_blocks: u32,
+}
+
 /// The planner of one arm.
-pub(crate) struct ArmMover {
+pub struct ArmMover {
     arm: usize,
     mover: SharedMover,
     /// Use of idle time, if it is used.
-    idle: Option<IdleUse>,
+    idle: Option<IdleGaps>,
 }
 
 impl ArmMover {
     /// One for each arm; they use idle time as well, if it is given.
-    pub(crate) fn all(mover: &SharedMover, idle: Option<IdleConfig>) -> Vec<Self> {
+    pub fn all(mover: &SharedMover, idle: Option<IdleGaps>) -> Vec<Self> {
         let arms = locked(mover).tasks.len();
-        let arm = |arm| Self { arm, mover: Arc::clone(mover), idle: idle.map(IdleUse::new) };
+        let arm = |arm| Self { arm, mover: Arc::clone(mover), idle: idle.clone() };
         (0..arms).map(arm).collect()
     }
 }
@@ -317,7 +326,7 @@ impl IdlePlanner for ArmMover {
     }
 
     fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
-        let most = self.idle.as_ref()?.config.run_blocks();
+        let most = self.idle.as_ref()?.run_blocks;
         let mut mover = locked(&self.mover);
         let run = mover.tasks[self.arm].plan_idle(head, most)?;
         mover.planned(self.arm as u32, &[run]);
@@ -325,7 +334,7 @@ impl IdlePlanner for ArmMover {
     }
 
     fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
-        if let Some(IdleUse { timer, .. }) = &mut self.idle {
+        if let Some(IdleGaps { timer, .. }) = &mut self.idle {
             timer.used(idle, delay);
         }
     }
@@ -421,8 +430,8 @@ impl GapCopies {
 }
 
 /// Clients' requests, between which extents get their new places.
-pub(super) struct GapMovedRequests<'a, S> {
-    clients: S,
+pub struct GapMovedRequests<'a> {
+    clients: Clients<'a>,
     map: &'a FileMap,
     copies: GapCopies,
     /// Moves that have not begun.
@@ -431,10 +440,10 @@ pub(super) struct GapMovedRequests<'a, S> {
     work: GapWork,
 }
 
-impl<'a, S: Source> GapMovedRequests<'a, S> {
+impl<'a> GapMovedRequests<'a> {
     /// All of `moves` at once, each to a disk. One to a disk without room is left out.
-    pub(super) fn new(
-        clients: S,
+    pub fn new(
+        clients: Clients<'a>,
         map: &'a FileMap,
         mover: SharedMover,
         moves: &[(ExtentId, u32)],
@@ -444,8 +453,30 @@ impl<'a, S: Source> GapMovedRequests<'a, S> {
         Self { clients, map, copies, waiting, now: SimTime::ZERO, work }
     }
 
-    pub(super) fn work(self) -> GapWork {
+    /// Work so far.
+    pub fn work(self) -> GapWork {
         self.work
+    }
+
+    /// Time of the next arrival. Moves begin and end before it is known.
+    pub fn next_arrival(&mut self) -> Option<SimTime> {
+        self.go_on();
+        self.clients.next_arrival()
+    }
+
+    /// Takes the request that arrives next.
+    pub fn take(&mut self) -> VolumeRequest {
+        self.clients.take()
+    }
+
+    /// A request is done.
+    pub fn completed(&mut self, now: SimTime) {
+        self.now = now;
+    }
+
+    /// Requests so far, and all.
+    pub fn progress(&self) -> (u64, u64) {
+        self.clients.progress()
     }
 
     /// Begins moves, and makes complete copies the valid places. Old places stay reserved to the end of
@@ -464,26 +495,6 @@ impl<'a, S: Source> GapMovedRequests<'a, S> {
             self.work.blocks += blocks;
             self.work.ends.push(self.now.max(at));
         }
-    }
-}
-
-impl<S: Source> Source for GapMovedRequests<'_, S> {
-    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        self.go_on();
-        self.clients.next_arrival()
-    }
-
-    fn take(&mut self) -> Request {
-        self.clients.take()
-    }
-
-    fn completed(&mut self, tag: u64, now: SimTime) {
-        self.now = now;
-        self.clients.completed(tag, now);
-    }
-
-    fn progress(&self) -> (u64, u64) {
-        self.clients.progress()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 
+use super::clients::VolumeRequest;
+use super::map::FileMap;
 use super::new_files::{NewFiles, NewFilesWork};
 use crate::config::{Drift, LaterRate};
-use crate::file_map::FileMap;
-use crate::source::{Request, Source, SourceError};
 
 /// Use of a file by clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,7 +100,7 @@ impl<'a> FileRequests<'a> {
 
     /// Every so often files of the same class change their rates. A stream of random numbers of its own: without
     /// drift, requests are the same.
-    pub(crate) fn drifting(self, drift: &Drift, class_of: &'a [u32], seed: u64) -> Self {
+    pub(super) fn drifting(self, drift: &Drift, class_of: &'a [u32], seed: u64) -> Self {
         let Drift { every, files, changes_max } = *drift;
         let (prng, next) = (Prng::new(seed, "drift of files"), SimTime::ZERO + every);
         let work = DriftWork::default();
@@ -109,24 +109,24 @@ impl<'a> FileRequests<'a> {
     }
 
     /// All files' rates change together at these times. A gap that is under way ends first.
-    pub(crate) fn changing(self, later: &'a [LaterRate]) -> Self {
+    pub(super) fn changing(self, later: &'a [LaterRate]) -> Self {
         Self { later, ..self }
     }
 
     /// Creates files, of which these are the uses.
-    pub(crate) fn creating(mut self, new_files: NewFiles<'a>, loads: &[FileLoad]) -> Self {
+    pub(super) fn creating(mut self, new_files: NewFiles<'a>, loads: &[FileLoad]) -> Self {
         self.sizes.extend(loads.iter().map(|load| load.request.min(load.blocks)));
         self.reads.extend(loads.iter().map(|load| load.reads));
         Self { new_files: Some(new_files), ..self }
     }
 
     /// Files created and deleted so far; None where there are none.
-    pub(crate) fn created(&self) -> Option<NewFilesWork> {
+    pub(super) fn created(&self) -> Option<NewFilesWork> {
         self.new_files.as_ref().map(NewFiles::work)
     }
 
     /// Changes of the hot set so far; None without drift.
-    pub(crate) fn drifted(&self) -> Option<DriftWork> {
+    pub(super) fn drifted(&self) -> Option<DriftWork> {
         self.drift.as_ref().map(|drift| drift.work)
     }
 
@@ -148,6 +148,41 @@ impl<'a> FileRequests<'a> {
         }
         drift.next += SimDuration::from_ns(passed * drift.every.ns());
         self.rates = sums(&self.rate_of);
+    }
+
+    pub(super) fn next_arrival(&self) -> Option<SimTime> {
+        let created = self.new_files.as_ref().and_then(NewFiles::next_at);
+        let next = created.map_or(self.next, |at| at.min(self.next));
+        (self.issued < self.requests).then_some(next)
+    }
+
+    pub(super) fn take(&mut self) -> VolumeRequest {
+        let is_due = |new: &&mut NewFiles<'_>| new.next_at().is_some_and(|at| at <= self.next);
+        if let Some(new_files) = self.new_files.as_mut().filter(is_due) {
+            let file = new_files.create();
+            let (start, tag) = (self.map.address(file as u32, 0), self.issued);
+            self.issued += 1;
+            let blocks = self.map.files()[file].blocks;
+            return VolumeRequest { op: Op::Write, start, blocks, tag };
+        }
+        let slot = self.draw_file();
+        let file = self.new_files.as_mut().map_or(slot, |new| new.file(slot));
+        let (whole, blocks) = (self.map.files()[file].blocks, self.sizes[file]);
+        let room = whole.get() - blocks.get();
+        let first = match room / self.align {
+            0 => 0,
+            last => self.align * self.prng.below(last + 1),
+        };
+        let op = if self.prng.chance(self.reads[file]) { Op::Read } else { Op::Write };
+        let tag = self.issued;
+        self.issued += 1;
+        self.advance();
+        let start = self.map.address(file as u32, first);
+        VolumeRequest { op, start, blocks, tag }
+    }
+
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.issued, self.requests)
     }
 
     /// A file, or its slot, with a chance in proportion to its rate.
@@ -193,43 +228,4 @@ fn sums(rate_of: &[f64]) -> Vec<f64> {
         sum
     };
     rate_of.iter().map(add).collect()
-}
-
-impl Source for FileRequests<'_> {
-    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        let created = self.new_files.as_ref().and_then(NewFiles::next_at);
-        let next = created.map_or(self.next, |at| at.min(self.next));
-        Ok((self.issued < self.requests).then_some(next))
-    }
-
-    fn take(&mut self) -> Request {
-        let is_due = |new: &&mut NewFiles<'_>| new.next_at().is_some_and(|at| at <= self.next);
-        if let Some(new_files) = self.new_files.as_mut().filter(is_due) {
-            let file = new_files.create();
-            let (start, tag) = (self.map.address(file as u32, 0), self.issued);
-            self.issued += 1;
-            let blocks = self.map.files()[file].blocks;
-            return Request { op: Op::Write, start, blocks, fua: false, tag };
-        }
-        let slot = self.draw_file();
-        let file = self.new_files.as_mut().map_or(slot, |new| new.file(slot));
-        let (whole, blocks) = (self.map.files()[file].blocks, self.sizes[file]);
-        let room = whole.get() - blocks.get();
-        let first = match room / self.align {
-            0 => 0,
-            last => self.align * self.prng.below(last + 1),
-        };
-        let op = if self.prng.chance(self.reads[file]) { Op::Read } else { Op::Write };
-        let tag = self.issued;
-        self.issued += 1;
-        self.advance();
-        let start = self.map.address(file as u32, first);
-        Request { op, start, blocks, fua: false, tag }
-    }
-
-    fn completed(&mut self, _: u64, _: SimTime) {}
-
-    fn progress(&self) -> (u64, u64) {
-        (self.issued, self.requests)
-    }
 }

@@ -2,8 +2,8 @@
 
 use freewheel_units::{Blocks, Op, SimTime};
 
-use crate::file_map::FileMap;
-use crate::source::{Request, Source, SourceError};
+use super::clients::VolumeRequest;
+use super::map::FileMap;
 
 /// A request to a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct FileRequest {
 }
 
 /// Requests of a trace.
-pub(crate) struct TracedRequests<'a> {
+pub struct TracedRequests<'a> {
     map: &'a FileMap,
     requests: &'a [FileRequest],
     speedup: f64,
@@ -30,29 +30,23 @@ pub(crate) struct TracedRequests<'a> {
 
 impl<'a> TracedRequests<'a> {
     /// `requests` by arrival; times become shorter by the factor `speedup`.
-    pub(crate) fn new(map: &'a FileMap, requests: &'a [FileRequest], speedup: f64) -> Self {
+    pub fn new(map: &'a FileMap, requests: &'a [FileRequest], speedup: f64) -> Self {
         Self { map, requests, speedup, next: 0 }
     }
-}
 
-impl Source for TracedRequests<'_> {
-    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        let arrival = |request: &FileRequest| {
-            SimTime::from_ns((request.arrival.ns() as f64 / self.speedup) as u64)
-        };
-        Ok(self.requests.get(self.next).map(arrival))
+    pub(super) fn next_arrival(&self) -> Option<SimTime> {
+        let request = self.requests.get(self.next)?;
+        Some(SimTime::from_ns((request.arrival.ns() as f64 / self.speedup) as u64))
     }
 
-    fn take(&mut self) -> Request {
+    pub(super) fn take(&mut self) -> VolumeRequest {
         let FileRequest { op, file, first, blocks, .. } = self.requests[self.next];
         let tag = self.next as u64;
         self.next += 1;
-        Request { op, start: self.map.address(file, first), blocks, fua: false, tag }
+        VolumeRequest { op, start: self.map.address(file, first), blocks, tag }
     }
 
-    fn completed(&mut self, _: u64, _: SimTime) {}
-
-    fn progress(&self) -> (u64, u64) {
+    pub(super) fn progress(&self) -> (u64, u64) {
         (self.next as u64, self.requests.len() as u64)
     }
 }

@@ -11,23 +11,23 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use freewheel_array::cooling::{
+use crate::cooling::{
     CoolingCounts, CoolingDaemon, CoolingSpec, CoolingView, MoveAction, Mover, MoverSpec,
     MoverState, Part, Progress, Route, Span, Worth,
 };
-use freewheel_array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
-use freewheel_array::placement::{ExtentId, Place, Placement};
+use crate::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
+use crate::placement::{ExtentId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::CommandMark;
 use freewheel_model::striping::Piece;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
+use super::clients::{Clients, VolumeRequest};
 use super::disk_loads::DiskLoads;
 use super::gap_moves::{Copied, GapCopies, SharedMover};
+use super::map::FileMap;
 use super::moved_map::MovedMap;
 use super::restriping::{RestripeWork, Restriper};
-use crate::file_map::FileMap;
-use crate::source::{Request, Source, SourceError};
 
 /// Tag of the first copy's reads and writes; further copies have those before, and clients' tags are below.
 const COPY: u64 = u64::MAX;
@@ -107,7 +107,7 @@ pub struct CoolingWork {
 }
 
 /// Who says what moves next.
-pub(crate) enum Choice {
+pub enum Choice {
     /// The daemon, by heat; with the disks' loads where its rule needs them.
     Daemon(Box<Cooling>, Option<DiskLoads>),
     /// A list, each extent to a disk. One to a disk without room is left out.
@@ -118,12 +118,7 @@ pub(crate) enum Choice {
 
 impl Choice {
     /// The daemon on these disks, of whose requests `read_share` read.
-    pub(crate) fn daemon(
-        cooling: Cooling,
-        drives: &[Arc<Drive>],
-        map: &FileMap,
-        read_share: f64,
-    ) -> Self {
+    pub fn daemon(cooling: Cooling, drives: &[Arc<Drive>], map: &FileMap, read_share: f64) -> Self {
         let loads = match cooling.rule {
             CoolingRule::TargetStaysCooler => None,
             CoolingRule::Variance(_) => {
@@ -146,8 +141,8 @@ struct Outstanding {
 }
 
 /// Clients' requests, with the moves among them.
-pub(crate) struct CooledRequests<'a, S, M = FileMap> {
-    clients: S,
+pub struct CooledRequests<'a, M = FileMap> {
+    clients: Clients<'a>,
     map: &'a M,
     chooser: Chooser,
     /// Copies by requests; none in gaps.
@@ -155,13 +150,13 @@ pub(crate) struct CooledRequests<'a, S, M = FileMap> {
     /// Copies in gaps.
     gaps: Option<InGaps>,
     /// The client's request that arrives next.
-    upcoming: Option<(SimTime, Request)>,
+    upcoming: Option<(SimTime, VolumeRequest)>,
     /// Writes that wait for a copy, with their arrivals.
-    held: Vec<(SimTime, Request)>,
+    held: Vec<(SimTime, VolumeRequest)>,
     /// Time at which the request that was taken last arrived: earlier if it was held.
     arrival: SimTime,
     /// Requests for the disks now: copies, and writes that were held, with their arrivals.
-    ready: VecDeque<(Request, SimTime)>,
+    ready: VecDeque<(VolumeRequest, SimTime)>,
     now: SimTime,
     arrived: u64,
     /// Next look of the daemon.
@@ -251,8 +246,9 @@ enum Awaited {
     OldPlace,
 }
 
-impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
-    pub(crate) fn new(clients: S, map: &'a M, choice: Choice, mover: MoverSpec) -> Self {
+impl<'a, M: MovedMap> CooledRequests<'a, M> {
+    /// `choice` says what moves, and `mover` how.
+    pub fn new(clients: Clients<'a>, map: &'a M, choice: Choice, mover: MoverSpec) -> Self {
         let (next_step, moves) = match &choice {
             Choice::Daemon(cooling, _) => {
                 (NextStep::after(cooling.step, SimTime::ZERO, 0), cooling.moves)
@@ -293,7 +289,7 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
     }
 
     /// Copies in gaps instead of by requests, as planners that share `mover` find them.
-    pub(crate) fn in_gaps(self, mover: SharedMover) -> Self {
+    pub fn in_gaps(self, mover: SharedMover) -> Self {
         let gaps = InGaps {
             copies: GapCopies::new(mover),
             disks: BTreeMap::new(),
@@ -303,7 +299,101 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
         Self { copies: Vec::new(), gaps: Some(gaps), ..self }
     }
 
-    pub(super) fn puts_copies_first(&self) -> bool {
+    /// Time of the next arrival, as far as known. None when no request follows, or none before a completion.
+    pub fn next_arrival(&mut self) -> Option<SimTime> {
+        self.end_in_gaps();
+        if !self.ready.is_empty() {
+            return Some(self.now);
+        }
+        self.fill();
+        // A write to blocks that are being copied steps aside when its time has come, and others go on.
+        while let Some((arrival, request)) = self.upcoming {
+            if !self.is_held(&request) {
+                return Some(arrival);
+            }
+            if arrival > self.now {
+                break;
+            }
+            self.held.push((arrival, request));
+            self.upcoming = None;
+            self.fill();
+        }
+        None
+    }
+
+    /// Takes the request that arrives next: a client's, or a copy's.
+    pub fn take(&mut self) -> VolumeRequest {
+        if let Some((request, arrival)) = self.ready.pop_front() {
+            self.arrival = arrival;
+            return request;
+        }
+        let (arrival, request) = self.upcoming.take().expect("a request that was announced");
+        self.now = arrival;
+        self.arrival = arrival;
+        let request = self.admit(request);
+        self.step();
+        self.go_on();
+        request
+    }
+
+    /// The request with this tag is done.
+    pub fn completed(&mut self, tag: u64, now: SimTime) {
+        self.now = now;
+        if let Some(number) = self.copy_of(tag) {
+            self.copying_ends(now);
+            self.done(number);
+        } else if let Some(known) = self.outstanding.remove(&tag) {
+            known.disks.iter().for_each(|&disk| self.at_disks[disk as usize] -= 1);
+            self.leave_old_places(tag);
+        }
+        for number in 0..self.copies.len() {
+            if self.has_come(number) {
+                self.go_on_with(number);
+            }
+        }
+    }
+
+    /// Clients' requests so far, and all.
+    pub fn progress(&self) -> (u64, u64) {
+        self.clients.progress()
+    }
+
+    /// Mark for the queue of a drive of the request with this tag.
+    pub fn mark(&self, tag: u64) -> CommandMark {
+        match self.is_own_work(tag) && self.puts_copies_first() {
+            true => CommandMark::HighPriority,
+            false => CommandMark::None,
+        }
+    }
+
+    /// True if the request with this tag is a copy's.
+    pub fn is_own_work(&self, tag: u64) -> bool {
+        self.copy_of(tag).is_some()
+    }
+
+    /// Time at which the request that was taken last arrived: earlier than it was taken if it was held.
+    pub fn arrival(&self) -> SimTime {
+        self.arrival
+    }
+
+    /// Time at which a move has waited for its rate, a write is to be held from its arrival on, or the daemon
+    /// looks.
+    pub fn timer(&self) -> Option<SimTime> {
+        let held = self.upcoming.filter(|(_, next)| self.is_held(next)).map(|(arrival, _)| arrival);
+        let pieces = self.copies.iter().filter_map(|copy| copy.mover.next_piece_at());
+        let piece = pieces.min().map(|at| at.max(self.now));
+        held.into_iter().chain(piece).chain(self.next_look()).min()
+    }
+
+    /// The time of [`Self::timer`] has come.
+    pub fn timer_due(&mut self, now: SimTime) {
+        self.now = now;
+        self.step();
+        self.go_on();
+    }
+
+    /// True if copies go before all requests that wait for a disk.
+    pub fn puts_copies_first(&self) -> bool {
         self.chooser.puts_copies_first()
     }
 
@@ -337,7 +427,8 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
         }
     }
 
-    pub(crate) fn work(self) -> CoolingWork {
+    /// Clients, and the work of cooling, at the end of a run.
+    pub fn end(self) -> (Clients<'a>, CoolingWork) {
         let unfinished = self.moving().len() as u64;
         let counts = match &self.chooser {
             Chooser::Daemon(daemon) => daemon.daemon.counts().clone(),
@@ -347,10 +438,10 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
             Chooser::Stripes(restriper) => restriper.work(),
             _ => RestripeWork::default(),
         };
-        CoolingWork { counts, unfinished, restriping, ..self.work }
+        (self.clients, CoolingWork { counts, unfinished, restriping, ..self.work })
     }
 
-    fn heat_up(&mut self, request: &Request) {
+    fn heat_up(&mut self, request: &VolumeRequest) {
         let Self { map, chooser, now, .. } = self;
         let map = map.file_map();
         let daemon = match chooser {
@@ -542,7 +633,7 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
         let moving = self.copies[number].mover.current().expect("a move");
         let start = self.map.copy_address(moving.extent, part.place);
         let tag = COPY - number as u64;
-        let copy = Request { op, start, blocks: part.blocks, fua: false, tag };
+        let copy = VolumeRequest { op, start, blocks: part.blocks, tag };
         self.ready.push_back((copy, self.now));
         self.copying_begins();
     }
@@ -594,18 +685,18 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
     }
 
     /// A client's request goes to the disks: counts it, and sends it where it belongs.
-    fn admit(&mut self, request: Request) -> Request {
+    fn admit(&mut self, request: VolumeRequest) -> VolumeRequest {
         self.arrived += 1;
         self.heat_up(&request);
         self.send(request)
     }
 
-    fn is_held(&self, request: &Request) -> bool {
+    fn is_held(&self, request: &VolumeRequest) -> bool {
         request.op == Op::Write && self.routes(request).any(|route| route == Route::Wait)
     }
 
     /// Routes of a write: only extents that move have another place.
-    fn routes(&self, request: &Request) -> impl Iterator<Item = Route> {
+    fn routes(&self, request: &VolumeRequest) -> impl Iterator<Item = Route> {
         let (start, blocks) = (request.start, request.blocks);
         self.copies.iter().filter_map(move |copy| {
             let extent = copy.mover.current()?.extent;
@@ -615,13 +706,13 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
     }
 
     /// The next client's request that may go to the disks, with the time at which it may.
-    fn fill(&mut self) -> Result<(), SourceError> {
-        while self.upcoming.is_none() {
-            let Some(arrival) = self.clients.next_arrival()? else { return Ok(()) };
+    fn fill(&mut self) {
+        if self.upcoming.is_none()
+            && let Some(arrival) = self.clients.next_arrival()
+        {
             self.upcoming = Some((arrival, self.clients.take()));
             self.forget_removed();
         }
-        Ok(())
     }
 
     /// Forgets the heat of extents that clients have deleted.
@@ -633,7 +724,7 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
     }
 
     /// Notes a client's request, and sends it where it belongs.
-    fn send(&mut self, mut request: Request) -> Request {
+    fn send(&mut self, mut request: VolumeRequest) -> VolumeRequest {
         let mut known = Outstanding::default();
         if request.op == Op::Write {
             let writes = &mut known.writes;
@@ -709,114 +800,27 @@ impl Daemon {
     }
 }
 
-impl<S: Source, M: MovedMap> Source for CooledRequests<'_, S, M> {
-    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        self.end_in_gaps();
-        if !self.ready.is_empty() {
-            return Ok(Some(self.now));
-        }
-        self.fill()?;
-        // A write to blocks that are being copied steps aside when its time has come, and others go on.
-        while let Some((arrival, request)) = self.upcoming {
-            if !self.is_held(&request) {
-                return Ok(Some(arrival));
-            }
-            if arrival > self.now {
-                break;
-            }
-            self.held.push((arrival, request));
-            self.upcoming = None;
-            self.fill()?;
-        }
-        Ok(None)
-    }
-
-    fn take(&mut self) -> Request {
-        if let Some((request, arrival)) = self.ready.pop_front() {
-            self.arrival = arrival;
-            return request;
-        }
-        let (arrival, request) = self.upcoming.take().expect("a request that was announced");
-        self.now = arrival;
-        self.arrival = arrival;
-        let request = self.admit(request);
-        self.step();
-        self.go_on();
-        request
-    }
-
-    fn completed(&mut self, tag: u64, now: SimTime) {
-        self.now = now;
-        if let Some(number) = self.copy_of(tag) {
-            self.copying_ends(now);
-            self.done(number);
-        } else if let Some(known) = self.outstanding.remove(&tag) {
-            known.disks.iter().for_each(|&disk| self.at_disks[disk as usize] -= 1);
-            self.leave_old_places(tag);
-        }
-        for number in 0..self.copies.len() {
-            if self.has_come(number) {
-                self.go_on_with(number);
-            }
-        }
-    }
-
-    fn progress(&self) -> (u64, u64) {
-        self.clients.progress()
-    }
-
-    fn mark(&self, request: &Request) -> CommandMark {
-        match self.copy_of(request.tag).is_some() && self.chooser.puts_copies_first() {
-            true => CommandMark::HighPriority,
-            false => self.clients.mark(request),
-        }
-    }
-
-    fn is_own_work(&self, tag: u64) -> bool {
-        self.copy_of(tag).is_some()
-    }
-
-    fn arrival(&self, _: SimTime) -> SimTime {
-        self.arrival
-    }
-
-    /// A move waits for its rate, a write is to be held from its arrival on, or the daemon looks.
-    fn timer(&self) -> Option<SimTime> {
-        let held = self.upcoming.filter(|(_, next)| self.is_held(next)).map(|(arrival, _)| arrival);
-        let pieces = self.copies.iter().filter_map(|copy| copy.mover.next_piece_at());
-        let piece = pieces.min().map(|at| at.max(self.now));
-        held.into_iter().chain(piece).chain(self.next_look()).min()
-    }
-
-    fn timer_due(&mut self, now: SimTime) {
-        self.now = now;
-        self.step();
-        self.go_on();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use freewheel_array::cooling::CoolingUnit;
-    use freewheel_array::heat::History;
-    use freewheel_array::partition::{Restriped, Stripes};
-    use freewheel_array::placement::{Extent, FileId, Place};
+    use crate::cooling::CoolingUnit;
+    use crate::heat::History;
+    use crate::partition::{Restriped, Stripes};
+    use crate::placement::{Extent, FileId, Place};
     use freewheel_units::Prng;
 
     use super::*;
-    use crate::file_map::MappedFile;
-    use crate::files::FileRequest;
+    use crate::files::map::MappedFile;
     use crate::files::restriping::Layouts;
-    use crate::files::traced::TracedRequests;
+    use crate::files::traced::{FileRequest, TracedRequests};
 
     /// Contents of each disk's blocks: the number of the last write there.
     type Contents = BTreeMap<(u32, u64), u64>;
 
     /// A request at the disks, with the blocks that it was sent to.
     struct UnderWay {
-        request: Request,
+        request: VolumeRequest,
         blocks: Vec<(u32, u64)>,
     }
 
@@ -909,7 +913,7 @@ mod tests {
     /// Disks complete requests in any order of time but one after the other at each block: here in random
     /// order among those under way that share no block with an earlier one.
     fn run<M: MovedMap>(
-        source: &mut CooledRequests<'_, TracedRequests<'_>, M>,
+        source: &mut CooledRequests<'_, M>,
         map: &FileMap,
         requests: &[FileRequest],
         prng: &mut Prng,
@@ -922,7 +926,7 @@ mod tests {
             if source.timer().is_some_and(|timer| timer <= now) {
                 source.timer_due(now);
             }
-            let arrival = source.next_arrival().unwrap();
+            let arrival = source.next_arrival();
             let arrives = |_: &SimTime| under_way.is_empty() || prng.chance(0.6);
             if let Some(arrival) = arrival.filter(arrives) {
                 now = now.max(arrival);
@@ -973,7 +977,7 @@ mod tests {
     }
 
     /// The blocks of a copy's request in the order of its addresses: pieces come by extent.
-    fn in_order(map: &FileMap, request: &Request, blocks: &[(u32, u64)]) -> Vec<(u32, u64)> {
+    fn in_order(map: &FileMap, request: &VolumeRequest, blocks: &[(u32, u64)]) -> Vec<(u32, u64)> {
         let one = |block: u64| {
             let mut at = None;
             map.for_each_piece(request.start + Blocks::new(block), Blocks::new(1), |piece| {
@@ -993,11 +997,11 @@ mod tests {
             let prng = &mut Prng::new(seed, "crash while cooling");
             let (map, requests) = (map(1 + seed as u32 % 2), random_requests(prng));
             let cooling = cooling(prng);
-            let clients = TracedRequests::new(&map, &requests, 1.0);
+            let clients = Clients::Traced(TracedRequests::new(&map, &requests, 1.0));
             let choice = Choice::Daemon(Box::new(cooling), None);
             let mut source = CooledRequests::new(clients, &map, choice, cooling.mover);
             run(&mut source, &map, &requests, prng);
-            let work = source.work();
+            let (_, work) = source.end();
             moves += work.moves;
             held += work.held;
             at_once = at_once.max(work.at_once);
@@ -1021,13 +1025,13 @@ mod tests {
             let restriper = Box::new(Restriper::of_list(wanted, 5));
             let piece = Blocks::new(1 + prng.below(30));
             let mover = MoverSpec { piece, rate: None };
-            let clients = TracedRequests::new(&map, &requests, 1.0);
+            let clients = Clients::Traced(TracedRequests::new(&map, &requests, 1.0));
             let choice = Choice::Stripes(restriper);
             let mut source = CooledRequests::new(clients, &layouts, choice, mover);
             run(&mut source, &map, &requests, prng);
             let room = |disk| map.placement().borrow().space(disk).free().get();
             let used = 5 * 200 - (0..5).map(room).sum::<u64>();
-            let work = source.work();
+            let (_, work) = source.end();
             // No room is lost: one layout a file is left.
             assert!(work.unfinished > 0 || used == u64::from(FILES) * BLOCKS, "{used}");
             moves += work.moves;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use freewheel_array::cooling::{DiskLoad, MoveCosts};
-use freewheel_array::heat::HeatAmount;
-use freewheel_array::partition::{DiskModel, DiskUse};
-use freewheel_array::placement::Placement;
+use crate::cooling::{DiskLoad, MoveCosts};
+use crate::heat::HeatAmount;
+use crate::partition::{DiskModel, DiskUse};
+use crate::placement::Placement;
 use freewheel_model::drive::Drive;
 use freewheel_units::{Blocks, Bytes, SimTime};
 
@@ -15,7 +15,7 @@ const NEW_WEIGHT: f64 = 0.25;
 const BLOCK: Blocks = Blocks::new(1);
 
 /// Clients' load of each disk, as a moving average.
-pub(crate) struct DiskLoads {
+pub struct DiskLoads {
     models: Vec<DiskModel>,
     loads: Vec<DiskLoad>,
     since_step: Vec<Counted>,

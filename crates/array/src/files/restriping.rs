@@ -7,26 +7,27 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_array::allocation::{Allocator, NewExtent};
-use freewheel_array::partition::{
+use crate::allocation::{Allocator, NewExtent};
+use crate::partition::{
     ArrayModel, FileProfile, Load, NotTriggered, Repartitioner, Restriped, Rules, Starts,
     StripedFile, Stripes,
 };
-use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use crate::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime, VolumeBlock};
 
+use super::map::FileMap;
 use super::moved_map::MovedMap;
-use crate::file_map::FileMap;
 
 /// Files between their layouts.
-pub(crate) struct Layouts<'a> {
+pub struct Layouts<'a> {
     map: &'a FileMap,
     /// Each file on one of two disks that stand for layouts, at its address.
     places: RefCell<Placement>,
 }
 
 impl<'a> Layouts<'a> {
-    pub(crate) fn new(map: &'a FileMap) -> Self {
+    /// Every file in the layout that it has.
+    pub fn new(map: &'a FileMap) -> Self {
         let files = map.files();
         let all: u64 = files.iter().map(|file| file.blocks.get()).sum();
         let mut places = Placement::new(2, Blocks::new(all));
@@ -90,7 +91,7 @@ const NEXT_LAYOUT: FileId = FileId(u32::MAX);
 
 /// Settings of restriping.
 #[derive(Debug, Clone)]
-pub(crate) struct RestripeSpec {
+pub(super) struct RestripeSpec {
     /// Time from one check to the next.
     pub every: SimDuration,
     pub check: Repartitioner,
@@ -114,7 +115,7 @@ pub struct RestripeWork {
 }
 
 /// Measures the load, and names the files to stripe anew.
-pub(crate) struct Restriper {
+pub struct Restriper {
     spec: RestripeSpec,
     /// Requests to each file since the last check, and their blocks.
     counted: BTreeMap<u32, (u64, u64)>,
@@ -127,7 +128,7 @@ pub(crate) struct Restriper {
 }
 
 impl Restriper {
-    pub(crate) fn new(spec: RestripeSpec) -> Self {
+    pub(super) fn new(spec: RestripeSpec) -> Self {
         Self {
             spec,
             counted: BTreeMap::new(),
@@ -142,9 +143,10 @@ impl Restriper {
     /// Files of a list, on so many disks; the load is not looked at.
     #[cfg(test)]
     pub(super) fn of_list(files: Vec<Restriped>, disks: u32) -> Self {
-        use freewheel_array::allocation::{DiskOrder, NewHeat, Passes};
-        use freewheel_array::partition::{DiskModel, DiskUse, RepartitionSpec, RepartitionTrigger};
-        let drive = crate::library::drive("tr96").unwrap().1;
+        use crate::allocation::{DiskOrder, NewHeat, Passes};
+        use crate::partition::{DiskModel, DiskUse, RepartitionSpec, RepartitionTrigger};
+        let spec = include_str!("../../../../drives/tr96.toml");
+        let drive = freewheel_model::drive::Drive::build(&toml::from_str(spec).unwrap()).unwrap();
         let usage =
             DiskUse { filled_share: 0.5, read_share: 0.5, block: freewheel_units::Bytes::new(512) };
         let spec = RestripeSpec {

@@ -1,39 +1,39 @@
 //! A `files` workload made ready: the disks, the files with their extents, and how clients use them.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
-use freewheel_array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
-use freewheel_array::partition::{
+use crate::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use crate::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use crate::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
+use crate::partition::{
     ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
     RepartitionSpec, RepartitionTrigger, Repartitioner, Rules, ServiceEstimate, Starts,
     effective_parallelism, stripes, stripes_of_unit,
 };
-use freewheel_array::placement::Extent;
+use crate::placement::Extent;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_trace::WebLog;
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, Prng, SimTime};
+use freewheel_model::stats::Distribution;
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Prng, SimTime};
 
-use super::array::{FileOnDisks, Files, place};
-use super::cooling::{Cooling, CoolingRule, CoolingStep};
+use super::clients::Clients;
+use super::cooled::{Choice, CooledRequests, Cooling, CoolingRule, CoolingStep, CoolingWork};
+use super::gap_moves::SharedMover;
+use super::map::FileMap;
 use super::new_files::{NewFile, NewFiles};
-use super::requests::FileLoad;
+use super::place::{FileOnDisks, Files, place};
+use super::requests::{FileLoad, FileRequests};
 use super::restriping::{RestripeSpec, Restriper};
-use super::simulation::unsynchronised;
+use super::result::{
+    ClassResult, ClassStripes, CoolingResult, DriftResult, FilesRun, NewFilesResult,
+    RestripingResult,
+};
 use super::traced::FileRequest;
 use crate::config::{
-    ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, DRIVES_MAX,
-    FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
-    HotFiles, NewHeatConfig, RestripingConfig, RestripingTrigger,
+    CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, FileClass, FileOrder,
+    FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles, NewHeatConfig,
+    RestripingConfig, RestripingTrigger,
 };
-use crate::file_map::FileMap;
-use crate::library;
-use crate::result::ClassStripes;
-use crate::toml_faults::check_whole;
 
 /// The model's choice of stripes: as in `freewheel plan stripe`.
 const RULES: Rules = Rules {
@@ -44,7 +44,7 @@ const RULES: Rules = Rules {
 
 /// Disks, files and their use.
 #[derive(Debug)]
-pub(crate) struct FilesSetup {
+pub struct FilesSetup {
     /// One for each kind of drive.
     specs: Vec<DriveSpec>,
     disks: Vec<Disk>,
@@ -75,16 +75,27 @@ pub(crate) struct FilesSetup {
     sector: Blocks,
 }
 
-#[derive(Debug)]
-struct Disk {
-    drive: Arc<Drive>,
-    /// The number of its kind.
-    kind: usize,
+/// A disk that files lie on.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    /// Drive of the disk; each of its actuators is a disk.
+    pub drive: Arc<Drive>,
+    /// Number of its kind: index of its drive file.
+    pub kind: usize,
+}
+
+/// Files that a log names, in whole sectors, and all requests to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedFiles {
+    /// Size of each file.
+    pub sizes: Vec<Blocks>,
+    /// Requests by arrival.
+    pub requests: Vec<FileRequest>,
 }
 
 /// Files and their use, before they are cut and placed.
 #[derive(Default)]
-struct Clients {
+struct FileClients {
     loads: Vec<FileLoad>,
     class_of: Vec<u32>,
     created: Vec<NewFile>,
@@ -93,22 +104,18 @@ struct Clients {
 }
 
 impl FilesSetup {
-    /// `drives` disks of `spec`, and those that the workload adds. Sizes are multiples of the largest of their
-    /// sectors, `sector_of` each.
-    pub(crate) fn new(
+    /// `disks` of the kinds `specs`, and the files of the workload's classes, or `logged` ones. Sizes are
+    /// multiples of `sector`. Err for files that the disks cannot serve.
+    pub fn new(
         workload: &FilesWorkload,
-        spec: &DriveSpec,
-        drives: u32,
-        sector_of: impl Fn(&DriveSpec) -> Blocks,
+        (specs, disks): (Vec<DriveSpec>, Vec<Disk>),
+        sector: Blocks,
+        logged: Option<LoggedFiles>,
         seed: u64,
-    ) -> Result<Self, ConfigError> {
-        let (specs, disks) = disks(workload, spec, drives)?;
-        let sector = specs.iter().map(sector_of).max().unwrap_or(Blocks::new(1));
-        check_whole("align", workload.align, sector.bytes())
-            .map_err(|message| ConfigError::Workload { message })?;
-        let clients = match &workload.log {
-            Some(log) => Clients::of_log(log, workload, sector)?,
-            None => Clients::of_classes(workload, sector, seed),
+    ) -> Result<Self, String> {
+        let clients = match logged {
+            Some(logged) => FileClients::of_log(logged, workload),
+            None => FileClients::of_classes(workload, sector, seed),
         };
         let first = &clients.loads[..clients.loads.len() - clients.created.len()];
         let model = ArrayModel { disk: model(&disks, first), disks: disks.len() as u32 };
@@ -119,7 +126,7 @@ impl FilesSetup {
         if workload.placement == FilePlacement::Heat && new_heat == NewHeatConfig::Class {
             clients.expect_means(&mut files);
         }
-        let Clients { loads, class_of, created, classes, traced } = clients;
+        let FileClients { loads, class_of, created, classes, traced } = clients;
         let placement = workload.placement;
         Ok(Self {
             created,
@@ -143,42 +150,42 @@ impl FilesSetup {
     }
 
     /// Number of disks.
-    pub(crate) fn disks(&self) -> u32 {
+    pub fn disks(&self) -> u32 {
         self.disks.len() as u32
     }
 
     /// A disk's drive.
-    pub(crate) fn drive(&self, disk: u32) -> &Arc<Drive> {
+    pub fn drive(&self, disk: u32) -> &Arc<Drive> {
         &self.disks[disk as usize].drive
     }
 
     /// All disks' drives.
-    pub(crate) fn drives(&self) -> Vec<Arc<Drive>> {
+    pub fn drives(&self) -> Vec<Arc<Drive>> {
         self.disks.iter().map(|disk| Arc::clone(&disk.drive)).collect()
     }
 
     /// A disk's drive file.
-    pub(crate) fn spec(&self, disk: u32) -> &DriveSpec {
+    pub fn spec(&self, disk: u32) -> &DriveSpec {
         &self.specs[self.disks[disk as usize].kind]
     }
 
     /// Uses of the files that there are at the beginning.
-    pub(crate) fn first_loads(&self) -> &[FileLoad] {
+    fn first_loads(&self) -> &[FileLoad] {
         &self.loads[..self.loads.len() - self.created.len()]
     }
 
     /// The class of each file that there is at the beginning.
-    pub(crate) fn first_classes(&self) -> &[u32] {
+    fn first_classes(&self) -> &[u32] {
         &self.class_of[..self.first_loads().len()]
     }
 
     /// Uses of the files that are created.
-    pub(crate) fn created_loads(&self) -> &[FileLoad] {
+    fn created_loads(&self) -> &[FileLoad] {
         &self.loads[self.first_loads().len()..]
     }
 
     /// The files that are created, where there are some.
-    pub(crate) fn new_files<'a>(&'a self, map: &'a FileMap) -> Option<NewFiles<'a>> {
+    fn new_files<'a>(&'a self, map: &'a FileMap) -> Option<NewFiles<'a>> {
         let at_once = self.new_heat != NewHeatConfig::AfterAccesses;
         let new = || {
             let allocator = self.allocator(Passes::FreeOnly);
@@ -188,7 +195,7 @@ impl FilesSetup {
     }
 
     /// Files of each class at the beginning, and their bytes.
-    pub(crate) fn class_sizes(&self) -> Vec<(u64, Bytes)> {
+    fn class_sizes(&self) -> Vec<(u64, Bytes)> {
         let mut sizes = vec![(0, Blocks::ZERO); self.classes.len()];
         for (file, &class) in self.files.iter().zip(self.first_classes()) {
             let (count, blocks) = &mut sizes[class as usize];
@@ -199,7 +206,7 @@ impl FilesSetup {
     }
 
     /// Stripes of the files of each class; None where every file is whole on one disk by its key.
-    pub(crate) fn class_stripes(&self) -> Vec<Option<ClassStripes>> {
+    fn class_stripes(&self) -> Vec<Option<ClassStripes>> {
         let mut stripes = vec![None; self.classes.len()];
         if self.is_whole {
             return stripes;
@@ -224,17 +231,16 @@ impl FilesSetup {
     }
 
     /// Places the files that there are at the beginning on empty disks.
-    pub(crate) fn place(&self) -> Result<Files, ConfigError> {
+    pub fn place(&self) -> Result<Files, String> {
         let allocator = &mut self.allocator(Passes::ByStatus);
         let capacities: Vec<Blocks> = self.disks.iter().map(|disk| disk.drive.blocks()).collect();
         let placed = place(&self.files, self.order.iter().copied(), &capacities, allocator);
         let placed = placed.map_err(|error| {
             let class = &self.classes[self.class_of[error.file] as usize];
-            let message = format!(
+            format!(
                 "no disk has {} free for a file of class `{class}`: give more or larger drives, or fewer files",
                 error.blocks.bytes().human_decimal()
-            );
-            ConfigError::Workload { message }
+            )
         })?;
         if self.file_order == FileOrder::HottestOutermost {
             let mut placement = placed.map.placement().borrow_mut();
@@ -248,7 +254,7 @@ impl FilesSetup {
     }
 
     /// The checks of the load that say which files get other stripes.
-    pub(crate) fn restriper(&self, config: &RestripingConfig) -> Restriper {
+    pub fn restriper(&self, config: &RestripingConfig) -> Restriper {
         let RestripingConfig { every, files, least_change, trigger, .. } = *config;
         let check = RepartitionSpec {
             least_change_s: least_change.as_secs_f64(),
@@ -268,8 +274,84 @@ impl FilesSetup {
         })
     }
 
+    /// Poisson arrivals, with drift if there is some.
+    pub fn poisson<'a>(
+        &'a self,
+        workload: &'a FilesWorkload,
+        map: &'a FileMap,
+    ) -> FileRequests<'a> {
+        let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
+        let all = FileRequests::new(map, self.first_loads(), workload.requests, self.seed);
+        let all = all.aligned(align).changing(&workload.rates);
+        let all = match &workload.drift {
+            Some(drift) => all.drifting(drift, self.first_classes(), self.seed),
+            None => all,
+        };
+        match self.new_files(map) {
+            Some(new_files) => all.creating(new_files, self.created_loads()),
+            None => all,
+        }
+    }
+
+    /// Clients' requests with the daemon's moves among them, or in gaps.
+    pub fn cooled<'a>(
+        &self,
+        clients: Clients<'a>,
+        map: &'a FileMap,
+        config: &CoolingConfig,
+        in_gaps: Option<SharedMover>,
+    ) -> CooledRequests<'a> {
+        let cooling = self.cooling(config);
+        let rate: f64 = self.first_loads().iter().map(|load| load.rate).sum();
+        let reads: f64 = self.first_loads().iter().map(|load| load.rate * load.reads).sum();
+        match in_gaps {
+            None => {
+                let choice = Choice::daemon(cooling, &self.drives(), map, reads / rate);
+                CooledRequests::new(clients, map, choice, cooling.mover)
+            }
+            Some(mover) => {
+                // A copy in gaps costs clients no time, so the rule needs no loads to weigh it.
+                let choice = Choice::Daemon(Box::new(cooling), None);
+                CooledRequests::new(clients, map, choice, cooling.mover).in_gaps(mover)
+            }
+        }
+    }
+
+    /// Results of a run, with the responses of each class.
+    pub fn result(
+        &self,
+        map: &FileMap,
+        by_class: &[Distribution],
+        clients: &Clients<'_>,
+        work: Option<CoolingWork>,
+        is_restriped: bool,
+    ) -> FilesRun {
+        let (sizes, stripes) = (self.class_sizes(), self.class_stripes());
+        let class = |number: usize| ClassResult {
+            name: self.classes[number].clone(),
+            files: sizes[number].0,
+            bytes: sizes[number].1,
+            stripes: stripes[number],
+            response: by_class[number].summary(),
+        };
+        let placement = map.placement().borrow();
+        let filled = |disk: u32| {
+            let capacity = self.drive(disk).blocks().get() as f64;
+            1.0 - placement.space(disk).free().get() as f64 / capacity
+        };
+        FilesRun {
+            classes: (0..self.classes.len()).map(class).collect(),
+            drives: (0..self.disks()).map(|disk| self.spec(disk).name.clone()).collect(),
+            filled: (0..self.disks()).map(filled).collect(),
+            drift: clients.drifted().map(DriftResult::of),
+            new_files: clients.created().map(NewFilesResult::of),
+            restriping: work.as_ref().filter(|_| is_restriped).map(RestripingResult::of),
+            cooling: work.filter(|_| !is_restriped).map(CoolingResult::of),
+        }
+    }
+
     /// Settings of the cooling of disks.
-    pub(crate) fn cooling(&self, config: &CoolingConfig) -> Cooling {
+    fn cooling(&self, config: &CoolingConfig) -> Cooling {
         let CoolingConfig { every, threshold, queue_veto, accesses, piece, rate, .. } = *config;
         Cooling {
             daemon: CoolingSpec {
@@ -315,48 +397,9 @@ impl FilesSetup {
 const EXTENTS_TRACKED: usize = 1_000_000;
 
 /// Settings of copies, from bytes.
-pub(crate) fn mover(piece: Bytes, rate: Option<Bytes>) -> MoverSpec {
+pub fn mover(piece: Bytes, rate: Option<Bytes>) -> MoverSpec {
     let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
     MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) }
-}
-
-/// The disks: each turns at its own rate.
-fn disks(
-    workload: &FilesWorkload,
-    spec: &DriveSpec,
-    drives: u32,
-) -> Result<(Vec<DriveSpec>, Vec<Disk>), ConfigError> {
-    let mut specs = vec![(spec.clone(), drives)];
-    for (number, more) in workload.more_disks.iter().enumerate() {
-        let spec = library::spec(&more.drive).map_err(|error| ConfigError::Workload {
-            message: format!("`more_disks[{number}].drive`: {error}"),
-        })?;
-        if spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged) {
-            let message = format!(
-                "`more_disks[{number}].drive` is {}: a host-managed drive does not take the writes of files, so name another",
-                more.drive
-            );
-            return Err(ConfigError::Workload { message });
-        }
-        specs.push((spec, more.count));
-    }
-    let all: u64 = specs.iter().map(|(_, count)| u64::from(*count)).sum();
-    if all > u64::from(DRIVES_MAX) {
-        let message = format!("there are {all} disks: at most {DRIVES_MAX} are allowed");
-        return Err(ConfigError::Workload { message });
-    }
-    let mut disks = Vec::new();
-    for (kind, (spec, count)) in specs.iter().enumerate() {
-        let built = unsynchronised(spec, *count)
-            .map_err(|source| library::DriveError::Build { origin: spec.name.clone(), source })?;
-        // Each actuator of a drive is a separate disk.
-        let arms = |drive: Arc<Drive>| {
-            let actuators = drive.actuators() as usize;
-            (0..actuators).map(move |_| Disk { drive: Arc::clone(&drive), kind })
-        };
-        disks.extend(built.into_iter().flat_map(arms));
-    }
-    Ok((specs.into_iter().map(|(spec, _)| spec).collect(), disks))
 }
 
 /// The first disk, as far as the files fill it and their requests read.
@@ -373,7 +416,7 @@ fn model(disks: &[Disk], loads: &[FileLoad]) -> DiskModel {
     )
 }
 
-impl Clients {
+impl FileClients {
     fn of_classes(workload: &FilesWorkload, sector: Blocks, seed: u64) -> Self {
         let mut clients = Self::default();
         let shares: f64 = workload.classes.iter().map(|class| class.share).sum();
@@ -453,34 +496,31 @@ impl Clients {
         self.classes.push(name);
     }
 
-    fn of_log(path: &Path, workload: &FilesWorkload, sector: Blocks) -> Result<Self, ConfigError> {
-        let log = WebLog::open(path, true)?;
+    /// The first requests of a log, at the workload's speed.
+    fn of_log(logged: LoggedFiles, workload: &FilesWorkload) -> Self {
+        let LoggedFiles { sizes, requests: mut traced } = logged;
         let speedup = workload.arrival_speedup;
-        let most = usize::try_from(workload.requests).unwrap_or(usize::MAX);
-        let requests = &log.requests[..log.requests.len().min(most)];
-        let span_s = requests.last().map_or(0.0, |last| last.arrival.ns() as f64 / 1e9) / speedup;
-        let sizes: Vec<Blocks> =
-            log.files.iter().map(|file| whole_sectors(Bytes::new(file.bytes), sector)).collect();
-        let mut clients = Self { classes: vec!["all".into()], ..Self::default() };
+        traced.truncate(usize::try_from(workload.requests).unwrap_or(usize::MAX));
+        let span_s = traced.last().map_or(0.0, |last| last.arrival.ns() as f64 / 1e9) / speedup;
         let mut uses = vec![(0u64, 0u64); sizes.len()];
-        for request in requests {
-            let whole = sizes[request.file as usize];
-            let blocks = whole_sectors(Bytes::new(request.bytes), sector).min(whole);
-            let (count, sum) = &mut uses[request.file as usize];
+        for FileRequest { arrival, file, blocks, .. } in &mut traced {
+            let (count, sum) = &mut uses[*file as usize];
             *count += 1;
             *sum += blocks.get();
-            let arrival = SimTime::from_ns((request.arrival.ns() as f64 / speedup) as u64);
-            let file = request.file;
-            clients.traced.push(FileRequest { arrival, op: Op::Read, file, first: 0, blocks });
+            *arrival = SimTime::from_ns((arrival.ns() as f64 / speedup) as u64);
         }
         let load = |(&blocks, (count, sum)): (&Blocks, (u64, u64))| {
             let request = Blocks::new(sum.div_ceil(count.max(1)).max(1)).min(blocks);
             let rate = count as f64 / span_s.max(1e-9);
             FileLoad { blocks, request, rate, reads: 1.0 }
         };
-        clients.loads = sizes.iter().zip(uses).map(load).collect();
-        clients.class_of = vec![0; sizes.len()];
-        Ok(clients)
+        Self {
+            loads: sizes.iter().zip(uses).map(load).collect(),
+            class_of: vec![0; sizes.len()],
+            classes: vec!["all".into()],
+            traced,
+            created: Vec::new(),
+        }
     }
 }
 
@@ -522,7 +562,8 @@ fn request_of(class: &FileClass, blocks: Blocks, sector: Blocks) -> Blocks {
     request.min(blocks)
 }
 
-fn whole_sectors(bytes: Bytes, sector: Blocks) -> Blocks {
+/// The fewest whole sectors that hold some bytes, at least one.
+pub fn whole_sectors(bytes: Bytes, sector: Blocks) -> Blocks {
     let sectors = bytes.get().div_ceil(BLOCK_BYTES * sector.get()).max(1);
     Blocks::new(sectors * sector.get())
 }
@@ -535,17 +576,16 @@ fn cut(
     all: &[FileLoad],
     sector: Blocks,
     head_time: &HeadTimeCost,
-) -> Result<Vec<FileOnDisks>, ConfigError> {
+) -> Result<Vec<FileOnDisks>, String> {
     let rate: f64 = loads.iter().map(|load| load.rate).sum();
     let blocks_rate: f64 = loads.iter().map(|load| load.rate * load.request.get() as f64).sum();
     let load = Load { rate, request: (blocks_rate / rate).max(1.0) };
     let limit = match workload.stripes {
         FileStripes::Best => LoadLimit::of(model, &load, &RULES).map(Some).ok_or_else(|| {
-            let message = format!(
+            format!(
                 "`stripes` is \"best\", and {} disks cannot serve {rate:.1} requests a second however files are cut: lower `rate`, give more drives, or say `stripes`",
                 model.disks
-            );
-            ConfigError::Workload { message }
+            )
         })?,
         FileStripes::Whole | FileStripes::Unit(_) | FileStripes::Chen(_) => None,
     };

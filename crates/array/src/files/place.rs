@@ -1,11 +1,11 @@
 //! Placing files on disks.
 
-use freewheel_array::allocation::{Allocator, NewExtent};
-use freewheel_array::placement::{ExtentId, FileId, Placement};
+use crate::allocation::{Allocator, NewExtent};
+use crate::placement::{ExtentId, FileId, Placement};
 use freewheel_units::Blocks;
 use thiserror::Error;
 
-use crate::file_map::{FileMap, MappedFile};
+use super::map::{FileMap, MappedFile};
 
 /// A file and how it is cut.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,14 +1,11 @@
 //! Files on the disks of an array as the workload of an experiment.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use freewheel_freeblock::IDLE_AFTER_MAX;
 use freewheel_units::{Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::{default_requests, is_default, is_unchanged, unchanged};
-use crate::background::IdleConfig;
-use crate::library;
 
 /// Files that lie on the disks of the array, each where the placement puts it. Requests come as a Poisson
 /// process to the files of `classes`, or at the times of a web server's `log`.
@@ -29,7 +26,7 @@ pub struct FilesWorkload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
     /// Factor by which the times of the log become shorter.
-    #[serde(default = "unchanged", skip_serializing_if = "is_unchanged")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub arrival_speedup: f64,
     /// On which disk each file, or each of its extents, lies.
     #[serde(default)]
@@ -65,6 +62,18 @@ pub struct FilesWorkload {
 
 const fn align() -> Bytes {
     Bytes::from_kib(4)
+}
+
+const fn default_requests() -> u64 {
+    10_000
+}
+
+fn is_one(factor: &f64) -> bool {
+    *factor == one()
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Files that are alike.
@@ -399,18 +408,8 @@ impl Default for CoolingRuleConfig {
 }
 
 impl FilesWorkload {
-    /// Relative paths count from `folder`, but for those of keys that are overridden.
-    pub(super) fn start_paths_at(&mut self, folder: &Path, is_overridden: impl Fn(&str) -> bool) {
-        if let Some(log) = self.log.as_mut().filter(|_| !is_overridden("log")) {
-            *log = folder.join(&*log);
-        }
-        for disks in &mut self.more_disks {
-            disks.drive = library::from_folder(&disks.drive, folder);
-        }
-    }
-
     /// Err for values out of range, and for keys that exclude each other.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         match (&self.log, self.classes.is_empty(), self.rate) {
             (None, true, _) => {
                 return Err("there are no files: add [[workload.classes]], or name a `log`".into());
@@ -664,12 +663,11 @@ impl CoolingConfig {
                 "`cooling.{key}` is for `copies = \"{other}\"`: leave it out, or say that"
             ));
         }
-        let after = idle_after.map_or(Ok(()), |after| IdleConfig::of(after).check());
-        after.map_err(|_| {
-            format!(
-                "`cooling.idle_after` is {}: at most an hour is allowed",
-                idle_after.unwrap_or_default()
-            )
-        })
+        match idle_after.filter(|after| *after > IDLE_AFTER_MAX) {
+            Some(after) => {
+                Err(format!("`cooling.idle_after` is {after}: at most an hour is allowed"))
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 
-use freewheel_array::placement::{ExtentId, Place, Placement};
+use crate::placement::{ExtentId, Place, Placement};
 use freewheel_units::{Blocks, VolumeBlock};
 
-use crate::file_map::FileMap;
+use super::map::FileMap;
 
 /// A map whose parts are copied from place to place. Places may be those of disks, or stand for others.
-pub(crate) trait MovedMap {
+pub trait MovedMap {
     /// The files, as clients' requests find them.
     fn file_map(&self) -> &FileMap;
 

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_array::cooling::Refusal;
 use freewheel_model::stats::Summary;
 use freewheel_units::Bytes;
 use serde::Serialize;
+
+use super::cooled::CoolingWork;
+use super::new_files::NewFilesWork;
+use super::requests::DriftWork;
+use crate::cooling::Refusal;
 
 /// Files by class, and what cooling did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,7 +65,7 @@ pub struct ClassStripes {
 
 impl ClassStripes {
     /// Stripes of files of both.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self {
             unit_min: self.unit_min.min(other.unit_min),
             unit_max: self.unit_max.max(other.unit_max),
@@ -80,6 +84,12 @@ pub struct DriftResult {
     pub files: u64,
 }
 
+impl DriftResult {
+    pub(super) fn of(work: DriftWork) -> Self {
+        Self { changes: work.changes, files: work.files }
+    }
+}
+
 /// Files created and deleted in the whole run, the warm-up included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct NewFilesResult {
@@ -91,6 +101,17 @@ pub struct NewFilesResult {
     pub deleted: u64,
     /// Files that no disk had room for in one piece: clients overwrote the old ones instead.
     pub without_room: u64,
+}
+
+impl NewFilesResult {
+    pub(super) fn of(work: NewFilesWork) -> Self {
+        Self {
+            created: work.created,
+            bytes: work.blocks.bytes(),
+            deleted: work.deleted,
+            without_room: work.without_room,
+        }
+    }
 }
 
 /// Restriping in the whole run, the warm-up included.
@@ -114,6 +135,21 @@ pub struct RestripingResult {
     pub copying_ns: u64,
 }
 
+impl RestripingResult {
+    pub(super) fn of(work: &CoolingWork) -> Self {
+        Self {
+            checks: work.restriping.checks,
+            triggered: work.restriping.triggered,
+            files: work.moves,
+            bytes: work.blocks.bytes(),
+            without_room: work.restriping.without_room,
+            unfinished: work.unfinished,
+            held_writes: work.held,
+            copying_ns: work.copying.ns(),
+        }
+    }
+}
+
 /// Work of cooling in the whole run, the warm-up included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoolingResult {
@@ -135,8 +171,26 @@ pub struct CoolingResult {
     pub copying_ns: u64,
 }
 
+impl CoolingResult {
+    pub(super) fn of(work: CoolingWork) -> Self {
+        let refusals = work.counts.refusals.iter();
+        Self {
+            steps: work.counts.steps,
+            moves: work.moves,
+            bytes: work.blocks.bytes(),
+            refusals: refusals
+                .map(|(&refusal, &count)| (refusal_name(refusal).to_owned(), count))
+                .collect(),
+            held_writes: work.held,
+            at_once: work.at_once,
+            unfinished: work.unfinished,
+            copying_ns: work.copying.ns(),
+        }
+    }
+}
+
 /// The name of a reason in results.
-pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
+fn refusal_name(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Balanced => "balanced",
         Refusal::SourceQueued => "source queued",

@@ -9,7 +9,7 @@
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 
-use freewheel_array::placement::{ExtentId, FileId, Place, Placement};
+use crate::placement::{ExtentId, FileId, Place, Placement};
 use freewheel_model::striping::Piece;
 use freewheel_units::{Blocks, Lbn, VolumeBlock};
 
@@ -105,36 +105,36 @@ impl FileMap {
     }
 
     /// A file as it is laid out now.
-    pub(crate) fn file(&self, number: u32) -> MappedFile {
+    pub(super) fn file(&self, number: u32) -> MappedFile {
         self.files.borrow()[number as usize]
     }
 
     /// True if a file has been created and not deleted.
-    pub(crate) fn is_there(&self, number: u32) -> bool {
+    pub(super) fn is_there(&self, number: u32) -> bool {
         self.placement.borrow().contains(self.file(number).first_extent)
     }
 
     /// A layout for a file with other runs, whose extents have numbers of their own.
-    pub(crate) fn new_layout(&self, number: u32, unit: Blocks, width: u32) -> MappedFile {
+    pub(super) fn new_layout(&self, number: u32, unit: Blocks, width: u32) -> MappedFile {
         let first_extent = ExtentId(self.next_extent.get());
         self.next_extent.set(first_extent.0 + width);
         MappedFile { unit, width, first_extent, ..self.file(number) }
     }
 
     /// Sets the layout to which a file is copied. Its extents have places.
-    pub(crate) fn begin_layout(&self, number: u32, layout: MappedFile) {
+    pub(super) fn begin_layout(&self, number: u32, layout: MappedFile) {
         self.next_layouts.borrow_mut().insert(number, layout);
     }
 
     /// Makes the layout to which a file was copied the valid one.
-    pub(crate) fn switch_layout(&self, number: u32) {
+    pub(super) fn switch_layout(&self, number: u32) {
         let new = self.next_layouts.borrow_mut().remove(&number).expect("a layout that was begun");
         let old = std::mem::replace(&mut self.files.borrow_mut()[number as usize], new);
         self.old_layouts.borrow_mut().insert(number, old);
     }
 
     /// Frees the room of the layout that a file had before.
-    pub(crate) fn drop_old_layout(&self, number: u32) {
+    pub(super) fn drop_old_layout(&self, number: u32) {
         let old = self.old_layouts.borrow_mut().remove(&number);
         self.remove_extents(&old.expect("a layout that was valid before"));
     }
@@ -148,7 +148,7 @@ impl FileMap {
     }
 
     /// The address of a block of a file in the layout to which it is copied.
-    pub(crate) fn next_layout_address(&self, address: VolumeBlock) -> VolumeBlock {
+    pub(super) fn next_layout_address(&self, address: VolumeBlock) -> VolumeBlock {
         VolumeBlock::new(self.raw_end() + self.end() + address.get())
     }
 
@@ -158,7 +158,7 @@ impl FileMap {
     }
 
     /// The file of a client's request.
-    pub(crate) fn file_at(&self, address: VolumeBlock) -> u32 {
+    pub fn file_at(&self, address: VolumeBlock) -> u32 {
         let end = self.raw_end();
         let address = address.get();
         let within = if address >= end { address - end } else { address };
@@ -171,12 +171,12 @@ impl FileMap {
     }
 
     /// The address at which a request to `address` of a file reaches the second place, too.
-    pub(crate) fn both(&self, address: VolumeBlock) -> VolumeBlock {
+    pub(super) fn both(&self, address: VolumeBlock) -> VolumeBlock {
         VolumeBlock::new(self.raw_end() + address.get())
     }
 
     /// Sets the second place of an extent that moves; None when it moves no more.
-    pub(crate) fn set_second(&self, extent: ExtentId, place: Option<Place>) {
+    pub(super) fn set_second(&self, extent: ExtentId, place: Option<Place>) {
         let mut second = self.second.borrow_mut();
         match place {
             Some(place) => second.insert(extent, place),
@@ -185,11 +185,11 @@ impl FileMap {
     }
 
     /// Keeps a file from being deleted until it is unpinned as often.
-    pub(crate) fn pin(&self, file: FileId) {
+    pub(super) fn pin(&self, file: FileId) {
         *self.pins.borrow_mut().entry(file).or_default() += 1;
     }
 
-    pub(crate) fn unpin(&self, file: FileId) {
+    pub(super) fn unpin(&self, file: FileId) {
         let mut pins = self.pins.borrow_mut();
         let count = pins.get_mut(&file).expect("a file that is pinned");
         *count -= 1;
@@ -199,7 +199,7 @@ impl FileMap {
     }
 
     /// Deletes a file: its room becomes free. False if it is pinned.
-    pub(crate) fn delete(&self, file: u32) -> bool {
+    pub(super) fn delete(&self, file: u32) -> bool {
         if self.pins.borrow().contains_key(&FileId(file)) {
             return false;
         }
@@ -208,7 +208,7 @@ impl FileMap {
     }
 
     /// Extents that were deleted since the last call, and the disk of each.
-    pub(crate) fn take_removed(&self) -> Vec<(ExtentId, u32)> {
+    pub(super) fn take_removed(&self) -> Vec<(ExtentId, u32)> {
         self.removed.take()
     }
 
@@ -232,7 +232,7 @@ impl FileMap {
     }
 
     /// The blocks of a request that lie on `extent`: the first one within the extent, and their number.
-    pub(crate) fn part_on_extent(
+    pub(super) fn part_on_extent(
         &self,
         start: VolumeBlock,
         blocks: Blocks,
@@ -373,7 +373,7 @@ impl FileMap {
 mod tests {
     use std::collections::BTreeSet;
 
-    use freewheel_array::placement::Extent;
+    use crate::placement::Extent;
     use freewheel_units::Prng;
 
     use super::*;
