@@ -1,23 +1,11 @@
 //! Clients of files, whose requests arrive by chance or at the times of a trace.
 
-use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
+use freewheel_units::SimTime;
 
+use super::map::VolumeRequest;
 use super::new_files::NewFilesWork;
 use super::requests::{DriftWork, FileRequests};
 use super::traced::TracedRequests;
-
-/// A request to blocks of the volume in which files lie one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VolumeRequest {
-    /// Operation.
-    pub op: Op,
-    /// First block.
-    pub start: VolumeBlock,
-    /// Number of blocks.
-    pub blocks: Blocks,
-    /// Number by which its completion is known: that of a client's request, or one of a copy.
-    pub tag: u64,
-}
 
 /// Clients' requests.
 pub enum Clients<'a> {

@@ -22,10 +22,10 @@ use freewheel_model::sched::CommandMark;
 use freewheel_model::striping::Piece;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-use super::clients::{Clients, VolumeRequest};
+use super::clients::Clients;
 use super::disk_loads::DiskLoads;
 use super::gap_moves::{Copied, GapCopies, SharedMover};
-use super::map::FileMap;
+use super::map::{FileMap, VolumeRequest};
 use super::moved_map::MovedMap;
 use super::restriping::{RestripeWork, Restriper};
 

@@ -20,8 +20,8 @@ use freewheel_freeblock::{
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
-use super::clients::{Clients, VolumeRequest};
-use super::map::FileMap;
+use super::clients::Clients;
+use super::map::{FileMap, VolumeRequest};
 
 /// Blocks of 512 bytes that are read and written at once: 4 KiB, as gaps near a few files are short. One
 /// for extents that are no multiple of that.

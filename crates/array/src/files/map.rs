@@ -11,7 +11,20 @@ use std::collections::BTreeMap;
 
 use crate::placement::{ExtentId, FileId, Place, Placement};
 use freewheel_model::striping::Piece;
-use freewheel_units::{Blocks, Lbn, VolumeBlock};
+use freewheel_units::{Blocks, Lbn, Op, VolumeBlock};
+
+/// A request to blocks of the volume in which files lie one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VolumeRequest {
+    /// Operation.
+    pub op: Op,
+    /// First block.
+    pub start: VolumeBlock,
+    /// Number of blocks.
+    pub blocks: Blocks,
+    /// Number by which its completion is known: that of a client's request, or one of a copy.
+    pub tag: u64,
+}
 
 /// A file that is cut into runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,11 +24,11 @@ mod setup;
 mod spindles;
 mod traced;
 
-pub use clients::{Clients, VolumeRequest};
+pub use clients::Clients;
 pub use cooled::{Choice, CooledRequests, Cooling, CoolingRule, CoolingStep, CoolingWork};
 pub use disk_loads::DiskLoads;
 pub use gap_moves::{ArmMover, GapMovedRequests, GapMover, GapWork, IdleGaps, SharedMover};
-pub use map::{FileMap, MappedFile};
+pub use map::{FileMap, MappedFile, VolumeRequest};
 pub use moved_map::MovedMap;
 pub use new_files::NewFilesWork;
 pub use place::{FileOnDisks, Files, PlaceError, place};

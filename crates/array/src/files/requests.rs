@@ -2,8 +2,7 @@
 
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 
-use super::clients::VolumeRequest;
-use super::map::FileMap;
+use super::map::{FileMap, VolumeRequest};
 use super::new_files::{NewFiles, NewFilesWork};
 use crate::config::{Drift, LaterRate};
 

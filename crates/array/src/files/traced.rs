@@ -2,8 +2,7 @@
 
 use freewheel_units::{Blocks, Op, SimTime};
 
-use super::clients::VolumeRequest;
-use super::map::FileMap;
+use super::map::{FileMap, VolumeRequest};
 
 /// A request to a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
