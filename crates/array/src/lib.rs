@@ -12,7 +12,9 @@
 //!    disk while clients read and write them.
 //!
 //! [`rebalance`] does the same for disks that hold whole files, before anything moves: it prices each move.
-//! [`placement`] is the map that allocation fills and cooling changes, [`space`] the free space of a disk.
+//! [`plan`] has what else a plan weighs. [`placement`] is the map that allocation fills and cooling changes,
+//! [`space`] the free space of a disk. [`config`] says files and their clients in an experiment, and [`files`]
+//! makes requests of them, with those of moves between. Nothing here knows time: `sim` drives it.
 //! A *disk* is one arm with a queue. An *extent* is everything of a file on one disk. The model and its terms
 //! are those of Scheuermann, Weikum and Zabback, Data Partitioning and Load Balancing in Parallel Disk
 //! Systems, technical report A/02/96 (tr96).
@@ -118,5 +120,6 @@ pub mod files;
 pub mod heat;
 pub mod partition;
 pub mod placement;
+pub mod plan;
 pub mod rebalance;
 pub mod space;

@@ -29,6 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "units",
             "model",
             "freeblock",
+            "array",
             "host",
             "nbd",
             "trace",

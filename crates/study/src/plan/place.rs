@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use freewheel_array::plan::{EQUAL_BYTES_MOVES_MAX, Effort, LoadTime, LoadTimes, equal_bytes};
 use freewheel_array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::files::LoggedUse;
@@ -12,11 +13,9 @@ use serde::Serialize;
 
 use super::error::{PlanError, wrong};
 use super::jbod::Jbod;
-use super::load_time::{LoadTime, LoadTimes};
-use super::outcome::{Effort, Outcome, Simulated};
+use super::outcome::{Outcome, Simulated};
 use super::progress::PlanProgressSink;
 use super::snapshot::{DiskEntry, FileEntry, Snapshot, relative};
-use super::spread::{EQUAL_BYTES_MOVES_MAX, equal_bytes};
 use super::traced::{Traced, of_trace};
 use super::web::of_web_log;
 
@@ -357,7 +356,7 @@ pub fn plan_place(
     };
     let before = outcome(as_it_is, &start, Effort::default())?;
     let mut bytes = start.clone();
-    let effort = equal_bytes(&jbod, &mut bytes, &options.spec());
+    let effort = equal_bytes(&jbod.disks, &mut bytes, &options.spec());
     let equal_bytes = outcome("equal bytes", &bytes, effort)?;
     let Planned { balancer, placed, moves, effort, stopped } =
         Planned::new(&snapshot, &jbod, options)?;

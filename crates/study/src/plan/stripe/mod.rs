@@ -2,8 +2,6 @@
 
 mod blocks;
 mod chen;
-mod headroom;
-mod runs;
 mod simulation;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +9,9 @@ use std::path::{Path, PathBuf};
 use freewheel_array::partition::{
     ArrayModel, DiskModel, DiskQueue, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
     Rules, ServiceEstimate, Starts, Stripes, effective_parallelism, stripes, stripes_of_unit,
+};
+use freewheel_array::plan::{
+    AtLoad, BEYOND, Mean, Runs, StripeChoice, StripeTurn, holds, unit_to_take,
 };
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::files::LoggedUse;
@@ -22,8 +23,6 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use self::blocks::{BLOCK, bytes, in_blocks};
-use self::headroom::{AtLoad, BEYOND, Mean, holds, unit_to_take};
-use self::runs::Runs;
 use self::simulation::{FilesOnDisks, StripeFile, TraceOnVolume};
 use super::error::{PlanError, wrong};
 use super::place::enough_requests;
@@ -33,7 +32,6 @@ use super::web::of_web_log;
 use crate::trace_runs::overview;
 
 pub use self::chen::ChenUnit;
-pub use self::headroom::{StripeChoice, StripeTurn};
 
 /// Files or volume to be striped.
 #[derive(Debug, Clone, PartialEq, Serialize)]

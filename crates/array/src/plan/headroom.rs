@@ -11,7 +11,7 @@
 use freewheel_units::Bytes;
 use serde::Serialize;
 
-use super::super::confidence::{PARTS, half_interval};
+use super::confidence::{PARTS, half_interval};
 
 /// Responses of two units that differ by less than this share are the same.
 const SAME: f64 = 0.02;
@@ -19,11 +19,12 @@ const SAME: f64 = 0.02;
 /// difference unsure, and not every unit as good.
 const UNSURE_MAX: f64 = 0.1;
 /// Loads that are tried beyond the headroom, in multiples of it.
-pub(super) const BEYOND: [f64; 4] = [1.5, 2.0, 3.0, 4.0];
+pub const BEYOND: [f64; 4] = [1.5, 2.0, 3.0, 4.0];
 
 /// A simulated mean response, with its parts by equal numbers of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Mean {
+pub struct Mean {
+    /// Mean of all, in seconds.
     pub mean_s: f64,
     /// Means of the parts; none of a run that is too short for them.
     pub parts_s: Option<[f64; PARTS]>,
@@ -49,7 +50,7 @@ const SATURATED: f64 = 0.95;
 
 /// Simulated results of every unit under a load.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AtLoad {
+pub struct AtLoad {
     /// Factor of the load.
     pub factor: f64,
     /// Mean of each unit, ascending; none for one that cannot serve the load, or has no room.
@@ -82,7 +83,8 @@ impl AtLoad {
         known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(unit, _)| unit)
     }
 
-    pub(super) fn mean_s(&self, unit: usize) -> Option<f64> {
+    /// Mean with a unit, in seconds.
+    pub fn mean_s(&self, unit: usize) -> Option<f64> {
         self.means[unit].map(|mean| mean.mean_s)
     }
 }
@@ -95,7 +97,7 @@ fn as_good(now: &AtLoad, with_headroom: &AtLoad) -> Vec<bool> {
 
 /// The unit to take, the best with the headroom of those that may be taken, and the others. Of several that are
 /// the same the largest, which costs the fewest seeks. None where no unit serves that load.
-pub(super) fn unit_to_take(now: &AtLoad, with_headroom: &AtLoad) -> Option<(usize, Vec<usize>)> {
+pub fn unit_to_take(now: &AtLoad, with_headroom: &AtLoad) -> Option<(usize, Vec<usize>)> {
     let good = as_good(now, with_headroom);
     let most_s = (1.0 + SAME) * with_headroom.mean_s(with_headroom.best(&good)?)?;
     let is_same = |unit: usize| with_headroom.mean_s(unit).is_some_and(|mean_s| mean_s <= most_s);
@@ -104,7 +106,7 @@ pub(super) fn unit_to_take(now: &AtLoad, with_headroom: &AtLoad) -> Option<(usiz
 }
 
 /// True if a unit is still the best under this load, or as good.
-pub(super) fn holds(unit: usize, at: &AtLoad) -> bool {
+pub fn holds(unit: usize, at: &AtLoad) -> bool {
     at.good(&at.serving())[unit]
 }
 

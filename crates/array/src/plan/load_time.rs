@@ -31,7 +31,7 @@ pub enum LoadTime {
 
 /// Time in which a device has its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DeviceTime {
+pub struct DeviceTime {
     first_ns: u64,
     last_ns: u64,
     requests: u64,
@@ -44,6 +44,7 @@ impl Default for DeviceTime {
 }
 
 impl DeviceTime {
+    /// Counts a request.
     pub fn observe(&mut self, arrival_ns: u64) {
         self.first_ns = self.first_ns.min(arrival_ns);
         self.last_ns = self.last_ns.max(arrival_ns);
@@ -107,7 +108,7 @@ fn seconds(ns: u64) -> f64 {
 
 impl LoadTimes {
     /// Err with the reason where devices have no such time.
-    pub(super) fn new(devices: &[(u32, DeviceTime)], time: LoadTime) -> Result<Self, String> {
+    pub fn new(devices: &[(u32, DeviceTime)], time: LoadTime) -> Result<Self, String> {
         let whole = devices.iter().map(|(_, time)| *time).reduce(DeviceTime::and);
         let whole = whole.filter(|whole| whole.span_ns() > 0);
         let whole = whole.ok_or("its reads and writes have no two times, which tell no rate")?;
@@ -148,12 +149,12 @@ impl LoadTimes {
     }
 
     /// True if requests outside the common time do not count.
-    pub(super) fn leaves_requests_out(&self) -> bool {
+    pub fn leaves_requests_out(&self) -> bool {
         self.common_ns.is_some()
     }
 
     /// True if a request that arrives then counts.
-    pub(super) fn counts(&self, arrival_ns: u64) -> bool {
+    pub fn counts(&self, arrival_ns: u64) -> bool {
         self.common_ns.is_none_or(|(from, to)| (from..=to).contains(&arrival_ns))
     }
 }

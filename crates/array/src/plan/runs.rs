@@ -1,7 +1,7 @@
 //! Number of disks that a request works.
 
 /// Number of runs that a request touches which begins at any block: one of two neighbouring numbers.
-pub(super) struct Runs {
+pub struct Runs {
     fewer: u32,
     /// Chance of one more.
     more: f64,
@@ -20,6 +20,7 @@ impl Runs {
         }
     }
 
+    /// Mean number of runs.
     pub fn mean(&self) -> f64 {
         f64::from(self.fewer) + self.more
     }

@@ -1,25 +1,23 @@
 //! Balancers by bytes: the same start, until every disk is about equally full.
 
-use freewheel_array::rebalance::{Balancer, RebalanceSpec};
 use freewheel_units::Blocks;
 
-use super::jbod::Jbod;
-use super::outcome::Effort;
+use crate::rebalance::{BalanceDisk, Balancer, RebalanceSpec};
 
 /// Largest distance of a disk's share of used bytes from the mean: HDFS's balancer leaves it.
 const THRESHOLD: f64 = 0.1;
 /// Moves that are worked out at most: more would not be believed.
-pub(super) const EQUAL_BYTES_MOVES_MAX: u64 = 5000;
+pub const EQUAL_BYTES_MOVES_MAX: u64 = 5000;
 
 /// Moves files from the fullest disk to the emptiest until all are within the threshold, or no file
 /// brings any two disks nearer.
-pub(super) fn equal_bytes(
-    jbod: &Jbod,
+pub fn equal_bytes(
+    disks: &[BalanceDisk],
     balancer: &mut Balancer<'_>,
     spec: &RebalanceSpec,
 ) -> Effort {
     let mut effort = Effort::default();
-    let mut disks = Disks::new(jbod, balancer);
+    let mut disks = Disks::new(disks, balancer);
     while effort.moves < EQUAL_BYTES_MOVES_MAX
         && let Some(Chosen { file, from, to }) = disks.next(balancer)
     {
@@ -31,6 +29,17 @@ pub(super) fn equal_bytes(
         disks.moved(blocks, file, from, to);
     }
     effort
+}
+
+/// Moves so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Effort {
+    /// Number of moves.
+    pub moves: u64,
+    /// Blocks of their files.
+    pub blocks: Blocks,
+    /// Time of all copies, in seconds.
+    pub copy_s: f64,
 }
 
 struct Chosen {
@@ -49,8 +58,8 @@ struct Disks {
 }
 
 impl Disks {
-    fn new(jbod: &Jbod, balancer: &Balancer<'_>) -> Self {
-        let sizes: Vec<f64> = jbod.disks.iter().map(|disk| disk.blocks.get() as f64).collect();
+    fn new(disks: &[BalanceDisk], balancer: &Balancer<'_>) -> Self {
+        let sizes: Vec<f64> = disks.iter().map(|disk| disk.blocks.get() as f64).collect();
         let used: Vec<f64> = balancer.used().iter().map(|blocks| blocks.get() as f64).collect();
         let mut files = vec![Vec::new(); sizes.len()];
         for (number, file) in balancer.files().iter().enumerate() {
