@@ -26,6 +26,7 @@ CRATE_SECONDS_MAX = 600
 # Crates whose tests see a fault of the crate, the nearest first.
 ABOVE = {
     "model": ["model", "sim", "live"],
+    "array": ["array", "sim"],
     "freeblock": ["freeblock", "host", "sim", "live"],
     "host": ["host", "sim", "live"],
     "nbd": ["nbd", "live"],

@@ -3,17 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Placement};
-use freewheel_model::array::rebalance::{
-    BalanceDisk, BalanceFile, Balancer, DriveModel, RebalanceSpec,
-};
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::files::{FileLoad, FileMap, FileOnDisks, MappedFile, place, unsynchronised};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Placement};
+use freewheel_array::rebalance::{BalanceDisk, BalanceFile, Balancer, DriveModel, RebalanceSpec};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::files::{
-    Arrivals, FileLoad, FileMap, FileOnDisks, FilesExperiment, MappedFile, place, simulate,
-    unsynchronised,
-};
+use freewheel_sim::files::{Arrivals, FilesExperiment, simulate};
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Prng};
 

@@ -89,6 +89,9 @@ impl Adapt {
 /// Steepest geometric step.
 const FACTOR_MAX: f64 = 1e6;
 
+/// Longest timeout at the beginning.
+pub const IDLE_AFTER_MAX: SimDuration = SimDuration::from_secs(3600);
+
 /// A timer for idle periods, and how it has fared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdleTimer {

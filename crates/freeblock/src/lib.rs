@@ -28,7 +28,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 pub use effort::{ByNodes, Effort};
 pub use estimate::{Estimate, PredictionMark, TailModel};
 pub use foreground::{Foreground, PromotionId};
-pub use idle_timer::{Adapt, IdleTimer, Step};
+pub use idle_timer::{Adapt, IDLE_AFTER_MAX, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
 pub use order::{PromoteTail, TaskOrder, checked_block_size};
 pub use scheduler::{Delivery, Options, PATIENCE_NODES, Patience, Rule, STEPS_MAX, Scheduler};

@@ -5,10 +5,9 @@ use freewheel_study::plan::PlanProgressSink;
 
 use crate::Error;
 
+pub use freewheel_array::plan::LoadTime;
 pub use freewheel_report::{PlaceReport, StripeReport};
-pub use freewheel_study::plan::{
-    LoadTime, PlaceOptions, PlaceSource, Snapshot, StripeOptions, StripeSource,
-};
+pub use freewheel_study::plan::{PlaceOptions, PlaceSource, Snapshot, StripeOptions, StripeSource};
 
 /// Works out which files of a JBOD to move so that clients wait less, and simulates their requests before
 /// and after. It moves nothing.

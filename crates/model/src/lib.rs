@@ -6,7 +6,6 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod array;
 pub mod cache;
 pub mod drive;
 pub mod electronics;
@@ -15,4 +14,5 @@ mod lru;
 pub mod sched;
 mod spec;
 pub mod stats;
+pub mod striping;
 pub mod zoned;

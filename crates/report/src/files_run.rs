@@ -1,12 +1,14 @@
 //! A run with files on several disks: classes of files, the disks, and moves.
 
-use freewheel_model::stats::Summary;
-use freewheel_sim::RunResult;
-use freewheel_sim::config::{FilesWorkload, SimConfig, Workload};
-use freewheel_sim::files::{
-    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun, NewFilesResult,
+use freewheel_array::config::FilesWorkload;
+use freewheel_array::files::{
+    ClassResult, ClassStripes, CoolingResult, DriftResult, FilesRun, NewFilesResult,
     RestripingResult,
 };
+use freewheel_model::stats::Summary;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::files::DiskUse;
 use freewheel_units::grouped;
 
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::MoverSpec;
-use freewheel_model::array::placement::ExtentId;
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::cooling::MoverSpec;
+use freewheel_array::files::{FileLoad, FileOnDisks, place};
+use freewheel_array::placement::ExtentId;
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{
-    Arrivals, FileLoad, FileOnDisks, FilesExperiment, place, simulate, simulate_moved,
-    simulate_moved_in_gaps,
+    Arrivals, FilesExperiment, simulate, simulate_moved, simulate_moved_in_gaps,
 };
 use freewheel_sim::library;
 use freewheel_units::{Blocks, SimTime};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use freewheel_host::{Account, Finished, PredictionSpec, PredictiveScheduler};
-use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
+use freewheel_model::striping::Striping;
 use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive, JitterShape};
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::library::DriveError;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::{Options, Rule};
-use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::{CleanReads, Cleaner, LogDiskSpec};
 use freewheel_model::sched::PolicySpec;
+use freewheel_model::striping::Striping;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::postmark::{
     CpuTimes, FreeReads, MetadataWrites, NoFreeReads, Pass, PostmarkProcess, PostmarkSpec,

@@ -6,7 +6,6 @@ mod cache_preset;
 mod commands;
 mod effect;
 mod error;
-mod files;
 mod host;
 mod measured;
 pub(crate) mod overrides;
@@ -39,11 +38,6 @@ pub use commands::{CommandsConfig, MarksConfig, OutsideScrubConfig};
 pub use effect::WithoutEffect;
 pub(crate) use effect::check_effect;
 pub use error::ConfigError;
-pub use files::{
-    CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, CopiesConfig, Drift,
-    FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
-    HotFiles, LaterRate, MoreDisks, NewHeatConfig, RestripingConfig, RestripingTrigger,
-};
 pub use host::HostConfig;
 pub(crate) use measured::check_measured;
 pub use overrides::key_and_value;
@@ -209,7 +203,13 @@ impl SimConfig {
                 trace.start_paths_at(folder, |key| is_overridden(key, overrides))
             }
             Workload::Files(files) => {
-                files.start_paths_at(folder, |key| is_overridden(key, overrides))
+                let log = files.log.as_mut().filter(|_| !is_overridden("log", overrides));
+                if let Some(log) = log {
+                    *log = folder.join(&*log);
+                }
+                for disks in &mut files.more_disks {
+                    disks.drive = library::from_folder(&disks.drive, folder);
+                }
             }
             _ => {}
         }

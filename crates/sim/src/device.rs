@@ -20,7 +20,7 @@ use crate::idle::IdleTime;
 /// One arm with the electronics between it and the scheduler.
 ///
 /// ```
-/// use freewheel_model::array::Striping;
+/// use freewheel_model::striping::Striping;
 /// use freewheel_model::drive::Position;
 /// use freewheel_model::electronics::{Done, NextEvent, Served};
 /// use freewheel_model::sched::{Fcfs, Waiting};

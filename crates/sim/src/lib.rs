@@ -14,7 +14,6 @@ mod engine;
 mod events;
 pub mod experiment;
 pub mod fidelity;
-mod file_map;
 pub mod files;
 mod gap_destages;
 mod idle;

@@ -1,16 +1,16 @@
 //! Summary of a run.
 
 mod disks;
-mod files;
 mod postmark;
 mod slices;
 mod time;
 mod write_back;
 
+use freewheel_array::files::FilesRun;
 use freewheel_host::{Account, CostSums, FreeCost, MarginInUse};
-use freewheel_model::array::Piece;
 use freewheel_model::electronics::{LimitEnd, MediaCacheWork};
 use freewheel_model::stats::{Distribution, Level, Summary};
+use freewheel_model::striping::Piece;
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
@@ -28,11 +28,6 @@ use crate::idle::IdleTime;
 use crate::source::{InferredCompletions, OutsideScrub};
 
 pub use self::disks::DiskUse;
-pub(crate) use self::files::refusal_name;
-pub use self::files::{
-    ClassResult, ClassStripes, CoolingResult, DriftResult, FilesRun, NewFilesResult,
-    RestripingResult,
-};
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};

@@ -10,22 +10,27 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
     ("freeblock", &["units", "model"]),
+    ("array", &["units", "model", "freeblock"]),
     ("host", &["units", "model", "freeblock"]),
     ("nbd", &[]),
     ("trace", &["units"]),
     ("disksim", &["units", "model"]),
-    ("sim", &["units", "model", "freeblock", "host", "trace"]),
+    ("sim", &["units", "model", "array", "freeblock", "host", "trace"]),
     ("live", &["units", "model", "freeblock", "host", "nbd", "trace", "sim"]),
     ("extract", &["units", "model", "trace", "sim"]),
-    ("study", &["units", "model", "freeblock", "trace", "sim"]),
-    ("reproduce", &["units", "model", "freeblock", "host", "trace", "sim", "study"]),
-    ("report", &["units", "model", "freeblock", "trace", "sim", "extract", "study", "reproduce"]),
+    ("study", &["units", "model", "array", "freeblock", "trace", "sim"]),
+    ("reproduce", &["units", "model", "array", "freeblock", "host", "trace", "sim", "study"]),
+    (
+        "report",
+        &["units", "model", "array", "freeblock", "trace", "sim", "extract", "study", "reproduce"],
+    ),
     (
         "freewheel",
         &[
             "units",
             "model",
             "freeblock",
+            "array",
             "host",
             "nbd",
             "trace",
@@ -57,11 +62,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cli", &["freewheel"]),
     // The command line is the package's command, too.
     ("python", &["freewheel", "cli"]),
-    ("bench", &["units", "model", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
+    (
+        "bench",
+        &["units", "model", "array", "freeblock", "nbd", "trace", "sim", "live", "reproduce"],
+    ),
 ];
 
 /// Crates that know no clock, thread, file, network or environment.
-const PURE: &[&str] = &["units", "model", "freeblock", "host", "disksim", "nbd"];
+const PURE: &[&str] = &["units", "model", "array", "freeblock", "host", "disksim", "nbd"];
 const IMPURE_NAMES: &[&str] =
     &["std::time", "std::fs", "std::net", "std::thread", "std::env", "std::process", "std::io"];
 /// Modules of `std` that may not be imported in a group either.
@@ -98,7 +106,7 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("sim/src/experiment/prepared.rs", &["Mutex", "PoisonError"]),
     ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     // The planners of all arms share their moves on one thread, and a planner must be `Send`.
-    ("sim/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    ("array/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("background/mod.rs", &["atomic"]),
     ("beyond_ends.rs", &["atomic"]),
     ("beyond_scrub.rs", &["atomic"]),
@@ -119,6 +127,7 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
 const DETERMINISTIC: &[&str] = &[
     "units",
     "model",
+    "array",
     "freeblock",
     "host",
     "trace",

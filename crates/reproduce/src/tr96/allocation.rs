@@ -1,9 +1,9 @@
 //! The greedy allocation of section 3.1: the example of figure 3, and its worst case.
 
-use freewheel_model::array::allocation::{
+use freewheel_array::allocation::{
     Allocator, DiskOrder, NewExtent, NewHeat, Passes, least_hottest, static_bound,
 };
-use freewheel_model::array::placement::{ExtentId, FileId, Placement};
+use freewheel_array::placement::{ExtentId, FileId, Placement};
 use freewheel_sim::config::ConfigError;
 use freewheel_units::{Blocks, Prng};
 
@@ -74,6 +74,6 @@ fn greedy(files: &[Vec<f64>], disks: u32) -> (Vec<f64>, Vec<u32>) {
     (heats, placed.into_iter().map(disk).collect())
 }
 
-fn disk(placed: Option<freewheel_model::array::allocation::Allocated>) -> u32 {
+fn disk(placed: Option<freewheel_array::allocation::Allocated>) -> u32 {
     placed.expect("there is room").place.disk
 }

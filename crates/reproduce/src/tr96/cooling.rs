@@ -1,10 +1,11 @@
 //! Table 6: skewed access, with and without disk cooling. Rank 1 alone gets a tenth of the requests, and
 //! results hang on the size of its file: seeds differ a hundredfold near saturation.
 
-use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
-use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
+use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_array::files::{Cooling, CoolingRule, CoolingStep, CoolingWork};
+use freewheel_array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{Cooling, CoolingRule, CoolingStep, CoolingWork, DiskUse, FilesResult};
+use freewheel_sim::files::{DiskUse, FilesResult};
 use freewheel_study::figure::Figure;
 use freewheel_units::Blocks;
 use rayon::prelude::*;

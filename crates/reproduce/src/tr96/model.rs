@@ -1,6 +1,6 @@
 //! The analytic model of tr96: its choices, and its predictions against the simulation.
 
-use freewheel_model::array::partition::{ForkJoin, Load, LoadLimit};
+use freewheel_array::partition::{ForkJoin, Load, LoadLimit};
 use freewheel_sim::config::ConfigError;
 use freewheel_study::figure::Figure;
 use rayon::prelude::*;

@@ -1,6 +1,7 @@
 //! Responses and moves over the time of a run, as figures 7 and 8 draw them.
 
-use freewheel_sim::files::{CoolingWork, FilesResult};
+use freewheel_array::files::CoolingWork;
+use freewheel_sim::files::FilesResult;
 use freewheel_study::figure::{Figure, Line};
 use freewheel_units::SimTime;
 

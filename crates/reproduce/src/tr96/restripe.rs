@@ -1,10 +1,10 @@
 //! Incremental repartitioning (tr96 section 2.3) when the load has grown. The paper has no numbers of it.
 
-use freewheel_model::array::partition::{
+use freewheel_array::partition::{
     FileProfile, Load, LoadLimit, RepartitionSpec, RepartitionTrigger, Repartitioner, Starts,
     StripedFile, Stripes,
 };
-use freewheel_model::array::placement::FileId;
+use freewheel_array::placement::FileId;
 use freewheel_sim::config::ConfigError;
 use freewheel_units::Blocks;
 

@@ -5,21 +5,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
-use freewheel_model::array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
-use freewheel_model::array::partition::{DiskModel, DiskUse, stripes_of_unit};
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_array::files::{
+    Cooling, CoolingRule, CoolingStep, CoolingWork, FileMap, FileOnDisks, FileRequest, LoggedFiles,
+    MappedFile, place, unsynchronised,
+};
+use freewheel_array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
+use freewheel_array::partition::{DiskModel, DiskUse, stripes_of_unit};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::files::{
-    Arrivals, Cooling, CoolingRule, CoolingStep, CoolingWork, FileMap, FileOnDisks, FileRequest,
-    FilesExperiment, MappedFile, place, simulate, simulate_cooled, unsynchronised,
+    Arrivals, FilesExperiment, LoggedFile, LoggedUse, simulate, simulate_cooled,
 };
 use freewheel_sim::library;
-use freewheel_trace::WebLog;
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use rayon::prelude::*;
 
@@ -172,36 +174,12 @@ impl Placing {
     }
 }
 
-/// The web log, in blocks of 512 bytes: sizes of the files that are asked for, and the requests.
-struct Web {
-    blocks: Vec<u64>,
-    requests: Vec<FileRequest>,
-    /// Requests of each file.
-    counts: Vec<u64>,
-}
+/// The web log, in blocks of 512 bytes.
+struct Web(LoggedUse);
 
 impl Web {
     fn read(path: &Path) -> Result<Self, ConfigError> {
-        let log = WebLog::open(path, true)?;
-        let blocks: Vec<u64> = log.files.iter().map(|file| file.bytes.div_ceil(512)).collect();
-        let mut counts = vec![0; blocks.len()];
-        let requests = log
-            .requests
-            .iter()
-            .map(|request| {
-                counts[request.file as usize] += 1;
-                FileRequest {
-                    arrival: request.arrival,
-                    op: Op::Read,
-                    file: request.file,
-                    first: 0,
-                    blocks: Blocks::new(
-                        request.bytes.div_ceil(512).min(blocks[request.file as usize]),
-                    ),
-                }
-            })
-            .collect();
-        Ok(Self { blocks, requests, counts })
+        Ok(Self(LoggedUse::read(path, Blocks::new(1))?))
     }
 
     /// Track striping among files that nobody asks for, which fill half of the disks.
@@ -210,7 +188,8 @@ impl Web {
         const COLD_BLOCKS: u64 = 2000;
         let capacities: Vec<Blocks> = disks.iter().map(|disk| disk.blocks()).collect();
         let capacity: u64 = capacities.iter().map(|blocks| blocks.get()).sum();
-        let used: u64 = self.blocks.iter().sum();
+        let LoggedUse { files: logged, logged: LoggedFiles { sizes, .. }, .. } = &self.0;
+        let used: u64 = sizes.iter().map(|blocks| blocks.get()).sum();
         let cold = ((capacity / 2).saturating_sub(used) / COLD_BLOCKS) as usize;
         let HeatAmount::HeadTime(cost) = head_time(&disks[0], 1.0) else { unreachable!() };
         let cold_file = FileOnDisks {
@@ -220,10 +199,11 @@ impl Web {
             boundary: Blocks::new(TRACK),
             heat: placing.heat(COLD_BLOCKS as f64, 0.0),
         };
-        let asked = self.blocks.iter().zip(&self.counts).map(|(&blocks, &count)| {
+        let file = |(blocks, file): (&Blocks, &LoggedFile)| {
+            let blocks = blocks.get();
             let stripes = stripes_of_unit(blocks, TRACK, DISKS);
             let of_run = cost.access_s(Blocks::new(blocks.div_ceil(u64::from(stripes.width))));
-            let head_time = count as f64 * of_run * f64::from(stripes.width);
+            let head_time = file.requests as f64 * of_run * f64::from(stripes.width);
             FileOnDisks {
                 blocks: Blocks::new(blocks),
                 unit: Blocks::new(TRACK),
@@ -231,7 +211,8 @@ impl Web {
                 boundary: Blocks::new(TRACK),
                 heat: placing.heat(blocks as f64, head_time),
             }
-        });
+        };
+        let asked = sizes.iter().zip(logged).map(file);
         let files: Vec<FileOnDisks> = asked.chain((0..cold).map(|_| cold_file)).collect();
         let mut order: Vec<usize> = (0..files.len()).collect();
         let prng = &mut Prng::new(seed, "tr96 order of the web server's files");
@@ -273,7 +254,7 @@ impl WebArray {
         placing: Placing,
         cooling: Option<Cooling>,
     ) -> Result<Watched, ConfigError> {
-        let requests = self.web.requests.clone();
+        let requests = self.web.0.logged.requests.clone();
         let setting = Setting { disks: self.disks.clone(), requests, speedup, warm_up: 0.1 };
         setting.run(&self.web.place(placing, &self.disks, self.seed), cooling)
     }

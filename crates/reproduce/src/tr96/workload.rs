@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::partition::{
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::files::{
+    Cooling, CoolingWork, FileLoad, FileMap, FileOnDisks, MappedFile, place, unsynchronised,
+};
+use freewheel_array::partition::{
     ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, LoadLimit, Rules, Starts, Stripes,
     effective_parallelism, stripes, stripes_of_unit,
 };
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{
-    Arrivals, Cooling, CoolingWork, FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult,
-    MappedFile, place, simulate, simulate_cooled, unsynchronised,
-};
+use freewheel_sim::files::{Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled};
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Bytes, Lbn, Prng};
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use freewheel_freeblock::tasks::TaskKind;
-use freewheel_freeblock::{Adapt, IdleTimer, Patience, Rule, TaskOrder};
+use freewheel_freeblock::{Adapt, IDLE_AFTER_MAX, IdleTimer, Patience, Rule, TaskOrder};
 use freewheel_host::SameTrack;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
@@ -145,7 +145,7 @@ impl IdleConfig {
     }
 
     /// Timer that starts work in idle time.
-    pub(super) fn timer(&self) -> IdleTimer {
+    pub(crate) fn timer(&self) -> IdleTimer {
         IdleTimer::new(self.after, self.adapt)
     }
 
@@ -154,9 +154,6 @@ impl IdleConfig {
         (self.run_max.get() / 512) as u32
     }
 }
-
-/// Longest `after`.
-const IDLE_AFTER_MAX: SimDuration = SimDuration::from_secs(3600);
 
 impl FreeblockConfig {
     /// Checks the table for `arms` arms of this capacity.

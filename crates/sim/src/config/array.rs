@@ -1,7 +1,7 @@
 //! Several drives.
 
-use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
+use freewheel_model::striping::Striping;
 use freewheel_units::{Blocks, Bytes};
 use schemars::JsonSchema;
 use serde::ser::SerializeStruct;

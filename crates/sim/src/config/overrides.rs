@@ -1,8 +1,9 @@
 //! Overrides of an experiment's keys, and which text is to blame for what is wrong with it.
 
+use freewheel_array::config::FilesWorkload;
 use freewheel_model::sched::{PARAMETERS, PolicySpec};
 
-use super::{ConfigError, FilesWorkload, SimConfig, cache_preset};
+use super::{ConfigError, SimConfig, cache_preset};
 use crate::toml_faults::{self, Fault, TaggedTable};
 
 /// The key and the value of an override; Err says how one is written.

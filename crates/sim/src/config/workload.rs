@@ -1,5 +1,6 @@
 //! Sources of an experiment's requests.
 
+use freewheel_array::config::FilesWorkload;
 use std::path::{Path, PathBuf};
 
 use freewheel_trace::{
@@ -10,10 +11,7 @@ use freewheel_units::{Blocks, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ConfigError, FilesWorkload, PostmarkWorkload, default_requests, is_default, is_unchanged,
-    unchanged,
-};
+use super::{ConfigError, PostmarkWorkload, default_requests, is_default, is_unchanged, unchanged};
 use crate::library;
 use crate::source::{Fit, PatternSpec, ReplayMode, ReplayTiming, SPEEDUP_MIN, TracedThinkTime};
 

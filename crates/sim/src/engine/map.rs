@@ -1,11 +1,11 @@
 //! Stage "map": from blocks of the volume to blocks of its arms.
 
-use freewheel_model::array::{Piece, Striping};
+use freewheel_model::striping::{Piece, Striping};
 
 use super::zoned::VolumeZones;
 use crate::completion::Refusal;
-use crate::file_map::FileMap;
 use crate::source::Request;
+use freewheel_array::files::FileMap;
 
 /// Layout of the blocks of a volume.
 #[derive(Clone, Copy)]

@@ -18,10 +18,10 @@ mod promoted;
 mod queue;
 mod zoned;
 
-use freewheel_model::array::{Piece, Striping};
 use freewheel_model::cache::BlockRange;
 use freewheel_model::electronics::{Done, LimitEnd, NextEvent, Served};
 use freewheel_model::sched::Waiting;
+use freewheel_model::striping::{Piece, Striping};
 use freewheel_units::{Blocks, Op, SimTime};
 
 use self::calendar::{Calendar, NEVER};

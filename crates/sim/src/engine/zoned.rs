@@ -9,8 +9,8 @@
 //! - A trim resets the write pointer of each zone that lies wholly in its part of a drive. Traces have
 //!   no other way to say RESET WRITE POINTER.
 
-use freewheel_model::array::{DriveRange, Striping};
 use freewheel_model::drive::Drive;
+use freewheel_model::striping::{DriveRange, Striping};
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
 use freewheel_model::zoned::{ZoneError, Zones};
 use freewheel_units::{Blocks, VolumeBlock};

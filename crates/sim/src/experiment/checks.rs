@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::Striping;
+use freewheel_array::files::FilesSetup;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::linux::BlockLayer;
+use freewheel_model::striping::Striping;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{Blocks, Bytes};
 
 use super::files::check_files;
 use crate::background::FreeblockConfig;
-use crate::config::{ConfigError, DRIVES_MAX, Layout, SimConfig, Workload, sector};
-use crate::files::FilesSetup;
+use crate::config::{ConfigError, DRIVES_MAX, Layout, SimConfig, Workload, check_workload, sector};
 use crate::postmark::PostmarkSpec;
 
 /// Least that the drive can be asked for.
@@ -27,11 +27,10 @@ pub(super) fn files_setup(
 ) -> Result<Option<Arc<FilesSetup>>, ConfigError> {
     let Workload::Files(workload) = &config.workload else { return Ok(None) };
     check_files(config, spec)?;
+    check_workload(&config.workload, None, Blocks::ZERO)?;
     let sector_of = |spec: &DriveSpec| Blocks::new(sector(config, spec).logical_blocks().into());
     let drives = config.array.drives.unwrap_or(1);
-    let setup = FilesSetup::new(workload, spec, drives, sector_of, config.seed)?;
-    // Files that do not fit are known before anything runs.
-    setup.place()?;
+    let setup = crate::files::files_setup(workload, spec, drives, sector_of, config.seed)?;
     Ok(Some(Arc::new(setup)))
 }
 

@@ -2,28 +2,22 @@
 
 use std::sync::Arc;
 
+use freewheel_array::config::{CopiesConfig, FilesWorkload};
+use freewheel_array::files::{
+    ArmMover, Choice, Clients, CooledRequests, GapMover, IdleGaps, Layouts, TracedRequests, mover,
+};
 use freewheel_freeblock::Planner;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Distribution;
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_units::{BLOCK_BYTES, Blocks};
 
 use super::{Experiment, Run};
 use crate::background::IdleConfig;
 use crate::completion::Completion;
-use crate::config::{
-    ConfigError, CoolingConfig, CopiesConfig, FilesWorkload, Layout, SimConfig, Workload,
-};
+use crate::config::{ConfigError, Layout, SimConfig, Workload};
 use crate::engine::VolumeLayout;
-use crate::files::{
-    ArmMover, Choice, CooledRequests, CoolingWork, DriftWork, FileMap, FileRequests, FilesSetup,
-    GapMover, Layouts, NewFilesWork, SharedMover, TracedRequests, mover,
-};
-use crate::result::{
-    ClassResult, CoolingResult, DriftResult, FilesRun, NewFilesResult, RestripingResult, Tally,
-    refusal_name,
-};
+use crate::result::Tally;
 use crate::source::Source;
 
 /// Err for what does not go with files.
@@ -105,15 +99,13 @@ impl Run<'_> {
     pub(super) fn files(mut self, workload: &FilesWorkload) -> Result<Tally, ConfigError> {
         let experiment = self.experiment;
         let setup = experiment.files.as_ref().expect("made ready when it was built");
-        let map = setup.place()?.map;
-        let SimConfig { seed, warm_up, .. } = experiment.config;
-        let mut traced = TracedRequests::new(&map, &setup.traced, 1.0);
-        let mut poisson = workload.log.is_none().then(|| poisson(workload, setup, &map, seed));
-        let clients: &mut dyn Source = match &mut poisson {
-            Some(poisson) => poisson,
-            None => &mut traced,
+        let map = setup.place().map_err(|message| ConfigError::Workload { message })?.map;
+        let layouts;
+        let mut clients = match &workload.log {
+            Some(_) => Clients::Traced(TracedRequests::new(&map, &setup.traced, 1.0)),
+            None => Clients::Poisson(Box::new(setup.poisson(workload, &map))),
         };
-        let warm_up = (experiment.requests() as f64 * warm_up) as u64;
+        let warm_up = (experiment.requests() as f64 * experiment.config.warm_up) as u64;
         let mut by_class = vec![Distribution::default(); setup.classes.len()];
         let mut observer = self.observer.take();
         let mut observe = |done: &Completion| {
@@ -127,17 +119,19 @@ impl Run<'_> {
         };
         let run = self.within().with_observer(&mut observe);
         let layout = VolumeLayout::Files(&map);
-        let (mut tally, work) = match (&workload.cooling, &workload.restriping) {
+        let mut work = None;
+        let mut tally = match (&workload.cooling, &workload.restriping) {
             (None, Some(config)) => {
-                let layouts = Layouts::new(&map);
+                layouts = Layouts::new(&map);
                 let choice = Choice::Stripes(Box::new(setup.restriper(config)));
                 let spec = mover(config.piece, config.rate);
                 let mut restriped = CooledRequests::new(clients, &layouts, choice, spec);
-                let source: &mut dyn Source = &mut restriped;
-                let tally = run.volume(source, layout)?;
-                (tally, Some(restriped.work()))
+                let tally = run.volume(&mut restriped as &mut dyn Source, layout)?;
+                let (ended, restriping) = restriped.end();
+                (clients, work) = (ended, Some(restriping));
+                tally
             }
-            (None, None) => (run.volume(clients, layout)?, None),
+            (None, None) => run.volume(&mut clients as &mut dyn Source, layout)?,
             (Some(cooling), _) => {
                 let in_gaps = cooling.copies == CopiesConfig::Gaps;
                 let mover =
@@ -145,126 +139,26 @@ impl Run<'_> {
                 let mut gaps = match (&mover, &experiment.config.host) {
                     (None, _) => Vec::new(),
                     (Some(mover), None) => {
-                        ArmMover::all(mover, cooling.idle_after.map(IdleConfig::of))
+                        let idle = cooling.idle_after.map(IdleConfig::of);
+                        let idle = idle.map(|idle| IdleGaps {
+                            timer: idle.timer(),
+                            run_blocks: idle.run_blocks(),
+                        });
+                        ArmMover::all(mover, idle)
                     }
                     (Some(mover), Some(_)) => ArmMover::all_outside(mover),
                 };
-                let mut cooled = cooled(clients, &map, setup, cooling, mover);
-                let source: &mut dyn Source = &mut cooled;
+                let mut cooled = setup.cooled(clients, &map, cooling, mover);
                 let mut run = run.within();
                 run.planners.extend(gaps.iter_mut().map(|arm| arm as &mut dyn Planner));
-                let tally = run.volume(source, layout)?;
-                (tally, Some(cooled.work()))
+                let tally = run.volume(&mut cooled as &mut dyn Source, layout)?;
+                let (ended, cooling) = cooled.end();
+                (clients, work) = (ended, Some(cooling));
+                tally
             }
         };
-        let drift = poisson.as_ref().and_then(FileRequests::drifted);
-        let created = poisson.as_ref().and_then(FileRequests::created);
         let is_restriped = workload.restriping.is_some();
-        tally.files(files_run(setup, &map, &by_class, (work, drift, created), is_restriped));
+        tally.files(setup.result(&map, &by_class, &clients, work, is_restriped));
         Ok(tally)
-    }
-}
-
-/// Poisson arrivals, with drift if there is some.
-fn poisson<'a>(
-    workload: &'a FilesWorkload,
-    setup: &'a FilesSetup,
-    map: &'a FileMap,
-    seed: u64,
-) -> FileRequests<'a> {
-    let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
-    let all = FileRequests::new(map, setup.first_loads(), workload.requests, seed).aligned(align);
-    let all = all.changing(&workload.rates);
-    let all = match &workload.drift {
-        Some(drift) => all.drifting(drift, setup.first_classes(), seed),
-        None => all,
-    };
-    match setup.new_files(map) {
-        Some(new_files) => all.creating(new_files, setup.created_loads()),
-        None => all,
-    }
-}
-
-fn cooled<'a>(
-    clients: &'a mut (dyn Source + 'a),
-    map: &'a FileMap,
-    setup: &FilesSetup,
-    config: &CoolingConfig,
-    in_gaps: Option<SharedMover>,
-) -> CooledRequests<'a, &'a mut (dyn Source + 'a)> {
-    let cooling = setup.cooling(config);
-    let rate: f64 = setup.first_loads().iter().map(|load| load.rate).sum();
-    let reads: f64 = setup.first_loads().iter().map(|load| load.rate * load.reads).sum();
-    match in_gaps {
-        None => {
-            let choice = Choice::daemon(cooling, &setup.drives(), map, reads / rate);
-            CooledRequests::new(clients, map, choice, cooling.mover)
-        }
-        Some(mover) => {
-            // A copy in gaps costs clients no time, so the rule needs no loads to weigh it.
-            let choice = Choice::Daemon(Box::new(cooling), None);
-            CooledRequests::new(clients, map, choice, cooling.mover).in_gaps(mover)
-        }
-    }
-}
-
-fn files_run(
-    setup: &FilesSetup,
-    map: &FileMap,
-    by_class: &[Distribution],
-    (work, drift, created): (Option<CoolingWork>, Option<DriftWork>, Option<NewFilesWork>),
-    is_restriped: bool,
-) -> FilesRun {
-    let (sizes, stripes) = (setup.class_sizes(), setup.class_stripes());
-    let class = |number: usize| ClassResult {
-        name: setup.classes[number].clone(),
-        files: sizes[number].0,
-        bytes: sizes[number].1,
-        stripes: stripes[number],
-        response: by_class[number].summary(),
-    };
-    let placement = map.placement().borrow();
-    let filled = |disk: u32| {
-        let capacity = setup.drive(disk).blocks().get() as f64;
-        1.0 - placement.space(disk).free().get() as f64 / capacity
-    };
-    let restriping = |work: &CoolingWork| RestripingResult {
-        checks: work.restriping.checks,
-        triggered: work.restriping.triggered,
-        files: work.moves,
-        bytes: work.blocks.bytes(),
-        without_room: work.restriping.without_room,
-        unfinished: work.unfinished,
-        held_writes: work.held,
-        copying_ns: work.copying.ns(),
-    };
-    let cooling = |work: CoolingWork| CoolingResult {
-        steps: work.counts.steps,
-        moves: work.moves,
-        bytes: work.blocks.bytes(),
-        refusals: work
-            .counts
-            .refusals
-            .iter()
-            .map(|(&refusal, &count)| (refusal_name(refusal).to_owned(), count))
-            .collect(),
-        held_writes: work.held,
-        at_once: work.at_once,
-        unfinished: work.unfinished,
-        copying_ns: work.copying.ns(),
-    };
-    FilesRun {
-        classes: (0..setup.classes.len()).map(class).collect(),
-        drives: (0..setup.disks()).map(|disk| setup.spec(disk).name.clone()).collect(),
-        filled: (0..setup.disks()).map(filled).collect(),
-        drift: drift.map(|DriftWork { changes, files }| DriftResult { changes, files }),
-        new_files: created.map(|work| NewFilesResult {
-            created: work.created,
-            bytes: work.blocks.bytes(),
-            deleted: work.deleted,
-            without_room: work.without_room,
-        }),
-        restriping: work.as_ref().filter(|_| is_restriped).map(restriping),
-        cooling: work.filter(|_| !is_restriped).map(cooling),
     }
 }

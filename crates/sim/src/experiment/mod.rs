@@ -21,9 +21,10 @@ mod write_back;
 use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_model::array::Striping;
+use freewheel_array::files::{FilesSetup, unsynchronised};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::striping::Striping;
 use freewheel_trace::{TraceError, TraceInfo, TraceReader};
 use freewheel_units::Bytes;
 
@@ -40,7 +41,6 @@ use crate::config::{
     check_effect, check_measured, check_sectors, check_workload, open, overrides, striping,
 };
 use crate::engine::{RunParts, VolumeLayout};
-use crate::files::{FilesSetup, unsynchronised};
 use crate::library;
 use crate::postmark::PostmarkSpec;
 use crate::result::{RunResult, Tally};

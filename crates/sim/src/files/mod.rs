@@ -1,44 +1,23 @@
 //! Files on several disks: what clients of an array see, and how busy each disk is.
 //!
-//! Goals: any files on any disks, also unlike ones; requests of whole files or parts, split over the
-//! disks and done when the last piece is; the same result in every run.
-//! Non-goals: drives' own queues and buffers (each disk is bare mechanics with a queue before it),
-//! redundancy, directories.
+//! Goals: any files on any disks, also unlike ones; requests that are split over the disks and done when the
+//! last piece is; the same result in every run.
+//! Non-goals: drives' own queues and buffers (each disk is bare mechanics with a queue before it), and what
+//! [`freewheel_array::files`] decides: places, requests and moves.
 //!
-//! [`place`] allocates files, [`simulate`] runs requests to them, and [`simulate_cooled`] moves extents
-//! meanwhile. [`simulate_moved_in_gaps`] moves them at no cost to clients.
+//! [`simulate`] runs requests to files, and [`simulate_cooled`] moves extents meanwhile.
+//! [`simulate_moved_in_gaps`] moves them at no cost to clients. [`LoggedUse`] reads a web server's log.
 
-mod array;
-mod cooling;
-mod disk_loads;
-mod gap_moves;
-mod moved_map;
-mod new_files;
-mod requests;
-mod restriping;
-mod setup;
+mod disks;
 mod simulation;
-mod traced;
+mod sources;
+mod web_log;
 
-pub use array::{FileOnDisks, Files, PlaceError, place};
-pub(crate) use cooling::{Choice, CooledRequests};
-pub use cooling::{Cooling, CoolingRule, CoolingStep, CoolingWork};
-pub use gap_moves::GapWork;
-pub(crate) use gap_moves::{ArmMover, GapMover, SharedMover};
-pub use new_files::NewFilesWork;
-pub use requests::{DriftWork, FileLoad, FileRequests};
-pub(crate) use restriping::Layouts;
-pub use restriping::RestripeWork;
-pub(crate) use setup::{FilesSetup, mover};
+pub(crate) use disks::files_setup;
 pub use simulation::{
     Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
-    simulate_moved_in_gaps, unsynchronised,
+    simulate_moved_in_gaps,
 };
-pub use traced::FileRequest;
-pub(crate) use traced::TracedRequests;
+pub use web_log::{LoggedFile, LoggedUse};
 
-pub use crate::file_map::{FileMap, MappedFile};
-pub use crate::result::{
-    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun, NewFilesResult,
-    RestripingResult,
-};
+pub use crate::result::DiskUse;

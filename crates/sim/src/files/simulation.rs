@@ -2,33 +2,27 @@
 
 use std::sync::Arc;
 
+use freewheel_array::cooling::MoverSpec;
+use freewheel_array::files::{
+    ArmMover, Choice, Clients, CooledRequests, Cooling, CoolingWork, FileLoad, FileMap,
+    FileRequest, FileRequests, GapMovedRequests, GapMover, GapWork, TracedRequests,
+};
+use freewheel_array::placement::ExtentId;
 use freewheel_freeblock::Planner;
-use freewheel_model::array::cooling::MoverSpec;
-use freewheel_model::array::placement::ExtentId;
-use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
+use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
 use freewheel_model::stats::{Distribution, Summary};
-use freewheel_units::{Op, SimDuration};
+use freewheel_units::Op;
 use serde::Serialize;
 
-use super::cooling::{Choice, CooledRequests, Cooling, CoolingWork};
-use super::gap_moves::{ArmMover, GapMovedRequests, GapMover, GapWork};
-use super::requests::{FileLoad, FileRequests};
-use super::traced::{FileRequest, TracedRequests};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
 use crate::config::{CacheConfig, ConfigError};
 use crate::device::{Device, Mechanics};
 use crate::engine::{self, Arm, RunParts, VolumeLayout};
-use crate::file_map::FileMap;
 use crate::result::{DiskUse, RunResult};
 use crate::source::Source;
-
-/// Part by which a turn of the last disk takes longer than that of the first: 0.3 %. Spindles of an array
-/// are not synchronised: each turns at its own rate, so any two drift through all angles.
-const DRIFT: (u64, u64) = (3, 1000);
 
 /// Files, disks and requests.
 pub struct FilesExperiment<'a> {
@@ -102,22 +96,18 @@ pub struct FilesResult {
     pub result_hash: String,
 }
 
-/// Most rates of rotation of an array's disks. Building a drive takes milliseconds, and among these no two
-/// disks of a request are likely to share one.
-const RATES_MAX: u32 = 64;
-
-/// Disks of one kind whose spindles are not synchronised.
-pub fn unsynchronised(spec: &DriveSpec, disks: u32) -> Result<Vec<Arc<Drive>>, BuildDriveError> {
-    let rates = disks.min(RATES_MAX);
-    let disk = |number: u32| {
-        let turn = spec.rotation_period;
-        let whole = DRIFT.1 * u64::from(rates);
-        let longer = SimDuration::from_ns(turn.ns() * DRIFT.0 * u64::from(number) / whole);
-        let own = DriveSpec { rotation_period: turn + longer, ..spec.clone() };
-        Drive::build(&own).map(Arc::new)
-    };
-    let built = (0..rates).map(disk).collect::<Result<Vec<_>, _>>()?;
-    Ok(built.iter().cycle().take(disks as usize).map(Arc::clone).collect())
+impl FilesExperiment<'_> {
+    fn clients(&self) -> Clients<'_> {
+        match self.arrivals {
+            Arrivals::Poisson { loads, requests } => {
+                let clients = FileRequests::new(self.map, loads, requests, self.seed);
+                Clients::Poisson(Box::new(clients))
+            }
+            Arrivals::Traced { requests, speedup } => {
+                Clients::Traced(TracedRequests::new(self.map, requests, speedup))
+            }
+        }
+    }
 }
 
 /// Runs all requests, and shows every completion after the warm-up to `observer`.
@@ -125,17 +115,8 @@ pub fn simulate(
     experiment: &FilesExperiment<'_>,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
-    match experiment.arrivals {
-        Arrivals::Poisson { loads, requests } => {
-            let FilesExperiment { map, seed, .. } = *experiment;
-            let mut source = FileRequests::new(map, loads, requests, seed);
-            simulate_source(experiment, &mut source, observer)
-        }
-        Arrivals::Traced { requests, speedup } => {
-            let mut source = TracedRequests::new(experiment.map, requests, speedup);
-            simulate_source(experiment, &mut source, observer)
-        }
-    }
+    let arms = arms(experiment, std::iter::repeat_with(|| None), false)?;
+    simulate_on(experiment, arms, &mut experiment.clients(), observer)
 }
 
 /// Runs all requests while the array is cooled. The experiment's map has the last places afterwards.
@@ -166,19 +147,12 @@ fn moved(
     mover: MoverSpec,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
-    let FilesExperiment { map, seed, .. } = *experiment;
-    match experiment.arrivals {
-        Arrivals::Poisson { loads, requests } => {
-            let clients = FileRequests::new(map, loads, requests, seed);
-            let source = CooledRequests::new(clients, map, choice, mover);
-            with_moves(experiment, source, observer)
-        }
-        Arrivals::Traced { requests, speedup } => {
-            let clients = TracedRequests::new(map, requests, speedup);
-            let source = CooledRequests::new(clients, map, choice, mover);
-            with_moves(experiment, source, observer)
-        }
-    }
+    check_cache(experiment, false)?;
+    let mut source = CooledRequests::new(experiment.clients(), experiment.map, choice, mover);
+    let is_marked = source.puts_copies_first();
+    let arms = arms(experiment, std::iter::repeat_with(|| None), is_marked)?;
+    let result = simulate_on(experiment, arms, &mut source, observer)?;
+    Ok((result, source.end().1))
 }
 
 /// Runs all requests while extents move to other disks in rotational gaps, all at once. The experiment's map
@@ -189,17 +163,14 @@ pub fn simulate_moved_in_gaps(
     moves: &[(ExtentId, u32)],
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, GapWork), ConfigError> {
-    let FilesExperiment { map, seed, .. } = *experiment;
-    match experiment.arrivals {
-        Arrivals::Poisson { loads, requests } => {
-            let clients = FileRequests::new(map, loads, requests, seed);
-            moved_in_gaps(experiment, clients, moves, observer)
-        }
-        Arrivals::Traced { requests, speedup } => {
-            let clients = TracedRequests::new(map, requests, speedup);
-            moved_in_gaps(experiment, clients, moves, observer)
-        }
-    }
+    check_cache(experiment, true)?;
+    let mover = GapMover::shared(experiment.disks);
+    let mut planners = ArmMover::all(&mover, None);
+    let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
+    let arms = arms(experiment, planners, false)?;
+    let mut source = GapMovedRequests::new(experiment.clients(), experiment.map, mover, moves);
+    let result = simulate_on(experiment, arms, &mut source, observer)?;
+    Ok((result, source.work()))
 }
 
 /// Err for a cache that would answer requests which a move has to know of.
@@ -215,44 +186,6 @@ fn check_cache(experiment: &FilesExperiment<'_>, is_in_gaps: bool) -> Result<(),
         (false, false) => return Ok(()),
     };
     Err(ConfigError::Cache { message: message.into() })
-}
-
-fn moved_in_gaps<S: Source>(
-    experiment: &FilesExperiment<'_>,
-    clients: S,
-    moves: &[(ExtentId, u32)],
-    observer: &mut dyn FnMut(&Completion),
-) -> Result<(FilesResult, GapWork), ConfigError> {
-    check_cache(experiment, true)?;
-    let mover = GapMover::shared(experiment.disks);
-    let mut planners = ArmMover::all(&mover, None);
-    let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
-    let mut source = GapMovedRequests::new(clients, experiment.map, mover, moves);
-    let arms = arms(experiment, planners, false)?;
-    let result = simulate_on(experiment, arms, &mut source, observer)?;
-    Ok((result, source.work()))
-}
-
-fn with_moves<S: Source>(
-    experiment: &FilesExperiment<'_>,
-    mut source: CooledRequests<'_, S>,
-    observer: &mut dyn FnMut(&Completion),
-) -> Result<(FilesResult, CoolingWork), ConfigError> {
-    check_cache(experiment, false)?;
-    let is_marked = source.puts_copies_first();
-    let arms = arms(experiment, std::iter::repeat_with(|| None), is_marked)?;
-    let result = simulate_on(experiment, arms, &mut source, observer)?;
-    Ok((result, source.work()))
-}
-
-/// Runs the requests of any source over the experiment's disks and files.
-fn simulate_source<S: Source>(
-    experiment: &FilesExperiment<'_>,
-    source: &mut S,
-    observer: &mut dyn FnMut(&Completion),
-) -> Result<FilesResult, ConfigError> {
-    let arms = arms(experiment, std::iter::repeat_with(|| None), false)?;
-    simulate_on(experiment, arms, source, observer)
 }
 
 /// Simulation on these arms, behind caches if there are any.

@@ -1,7 +1,7 @@
 //! Use of each of several disks on which files lie.
 
-use freewheel_model::array::Piece;
 use freewheel_model::stats::Level;
+use freewheel_model::striping::Piece;
 use freewheel_units::{SimDuration, SimTime};
 use serde::Serialize;
 

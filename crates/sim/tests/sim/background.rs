@@ -4,8 +4,8 @@ use freewheel_testkit::electronics::any_electronics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
+use freewheel_model::striping::Striping;
 
 use freewheel_freeblock::tasks::{RoundKind, TaskKind};
 use freewheel_sim::background::TaskResult;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use freewheel_freeblock::uses;
-use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::{CurveSpec, DriveSpec};
+use freewheel_model::striping::Striping;
 use freewheel_sim::background::TaskResult;
 use freewheel_sim::config::SimConfig;
 use freewheel_sim::experiment::Experiment;

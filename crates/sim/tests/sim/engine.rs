@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freewheel_model::array::Striping;
 use freewheel_model::sched::POLICIES;
+use freewheel_model::striping::Striping;
 use freewheel_sim::config::{SimConfig, Workload};
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Fit, Placement, Replay, ReplayTiming};

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec, Refusal};
-use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
-use freewheel_model::array::placement::ExtentId;
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec, Refusal};
+use freewheel_array::files::{
+    Cooling, CoolingRule, CoolingStep, CoolingWork, FileLoad, FileOnDisks, FileRequest, Files,
+    place, unsynchronised,
+};
+use freewheel_array::heat::{HeatAmount, HeatSpec, History};
+use freewheel_array::placement::ExtentId;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::CacheConfig;
 use freewheel_sim::files::{
-    Arrivals, Cooling, CoolingRule, CoolingStep, CoolingWork, FileLoad, FileOnDisks, FileRequest,
-    Files, FilesExperiment, FilesResult, place, simulate, simulate_cooled, simulate_moved,
-    simulate_moved_in_gaps, unsynchronised,
+    Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
+    simulate_moved_in_gaps,
 };
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 

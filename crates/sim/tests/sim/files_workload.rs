@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use freewheel_array::files::CoolingResult;
 use freewheel_sim::config::SimConfig;
 use freewheel_sim::experiment::Experiment;
-use freewheel_sim::files::CoolingResult;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_units::Bytes;
 
@@ -60,7 +60,7 @@ fn classes_disks_and_slices_add_up_to_the_whole() {
     assert!((2850..3150).contains(&small.response.count), "{}", small.response.count);
     assert!(small.response.p50_ns < large.response.p50_ns);
     let sum =
-        |of: &freewheel_sim::files::ClassResult| of.response.mean_ns * of.response.count as f64;
+        |of: &freewheel_array::files::ClassResult| of.response.mean_ns * of.response.count as f64;
     let mean_ns = (sum(small) + sum(large)) / 4000.0;
     assert!((mean_ns / result.response.mean_ns - 1.0).abs() < 1e-9);
     assert_eq!((result.disks.len(), files.filled.len(), result.slices.len()), (4, 4, 2));

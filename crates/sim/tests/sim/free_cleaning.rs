@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freewheel_freeblock::{ForegroundEvent, ForegroundObserver, Options, Rule};
-use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::{
     CleanReads, Cleaner, Command, FreeRequest, LogDisk, LogDiskSpec, LogIo, LogicalBlock,
 };
 use freewheel_model::sched::PolicySpec;
+use freewheel_model::striping::Striping;
 use freewheel_sim::postmark::{CleaningTask, FreeReads, cleaning_task};
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{Arm, ArmExecutor, Mechanics, SeekErrors, run};

@@ -14,11 +14,11 @@ use freewheel_host::{
     Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,
     SameTrack,
 };
-use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, SeekDirection};
 use freewheel_model::electronics::spec::{ElectronicsSpec, QueueSpec, SectorFormat, WriteCache};
 use freewheel_model::sched::PolicySpec;
+use freewheel_model::striping::Striping;
 use freewheel_sim::black_box::{Activity, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::config::SimConfig;
 use freewheel_sim::experiment::Experiment;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use freewheel_freeblock::Options;
-use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::{Cleaner, Command, LogDiskSpec};
 use freewheel_model::sched::PolicySpec;
+use freewheel_model::striping::Striping;
 use freewheel_sim::PostmarkResult;
 use freewheel_sim::config::{SimConfig, Workload};
 use freewheel_sim::experiment::Experiment;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_model::array::rebalance::{BalanceDisk, BalanceFile, Balancer, DriveModel};
+use freewheel_array::rebalance::{BalanceDisk, BalanceFile, Balancer, DriveModel};
 use freewheel_model::drive::Drive;
 use freewheel_sim::library::{self, DriveError};
 use freewheel_units::{BLOCK_BYTES, Blocks};

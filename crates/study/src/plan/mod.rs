@@ -4,23 +4,17 @@
 //! A plan is a dry run. It takes a snapshot of disks and files, works out moves by the queueing model, and
 //! holds the model's answer beside a simulation of the same requests on the same drives.
 
-mod confidence;
 mod error;
 mod jbod;
-mod load_time;
 mod outcome;
 mod place;
 mod progress;
 mod snapshot;
-mod spread;
 mod stripe;
 mod traced;
 mod web;
 
 pub use error::PlanError;
-pub use load_time::{
-    COMMON_OF_LONGEST, COMMON_SHARE, DiskTime, LoadTime, LoadTimes, REQUESTS_TELL,
-};
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
     PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, Stopped,
@@ -29,6 +23,6 @@ pub use place::{
 pub use progress::PlanProgressSink;
 pub use snapshot::{DiskEntry, FileEntry, Snapshot, relative};
 pub use stripe::{
-    ChenUnit, StripeChoice, StripeLoad, StripeOptions, StripePlan, StripeSource, StripeTurn,
-    StripeUnit, StripedFile, plan_stripe,
+    ChenUnit, StripeLoad, StripeOptions, StripePlan, StripeSource, StripeUnit, StripedFile,
+    plan_stripe,
 };

@@ -1,16 +1,15 @@
 //! Effect of a placement of files on clients: by the queueing model, and simulated.
 
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
-use freewheel_model::array::rebalance::{BalanceFile, Balancer, QueueLoad};
+use freewheel_array::files::{FileLoad, FileMap, MappedFile};
+use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
+use freewheel_array::plan::{Effort, PartSums, half_interval};
+use freewheel_array::rebalance::{BalanceFile, Balancer, QueueLoad};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{
-    Arrivals, FileLoad, FileMap, FilesExperiment, FilesResult, MappedFile, simulate,
-};
+use freewheel_sim::files::{Arrivals, FilesExperiment, FilesResult, simulate};
 use freewheel_units::{Blocks, Bytes};
 use serde::Serialize;
 
-use super::confidence::{PARTS, half_interval};
 use super::jbod::Jbod;
 use super::progress::PlanProgressSink;
 
@@ -69,14 +68,6 @@ pub struct DiskOutcome {
     pub is_lost: bool,
     /// Share of the time in which it is busy, simulated.
     pub simulated_busy: Option<f64>,
-}
-
-/// Moves so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Effort {
-    pub moves: u64,
-    pub blocks: Blocks,
-    pub copy_s: f64,
 }
 
 /// Requests to simulate, and the seed of their arrivals.
@@ -167,45 +158,21 @@ impl Simulated {
             seed: self.seed,
         };
         let first = (self.requests as f64 * WARM_UP) as u64;
-        let mut batches = Batches::new(self.requests - first);
+        let (mut parts, mut count) = (PartSums::new(self.requests - first), 0);
         let result = simulate(&experiment, &mut |done| {
-            let count = batches.add(done.response().as_secs_f64());
+            // Parts in the order of completion.
+            parts.add(count, done.response().as_secs_f64());
+            count += 1;
             if count.is_multiple_of(1000) {
                 progress(first + count);
             }
         })?;
-        Ok((result, batches.uncertain_s()))
+        Ok((result, half_interval(&parts.means())))
     }
 }
 
 /// Share of the requests that fill the queues and count in no response.
 const WARM_UP: f64 = 0.1;
-/// Means of equal parts of a run, in the order of completion. Their spread says how far the mean of all of
-/// them is to be trusted, also where responses hang on those before.
-struct Batches {
-    each: u64,
-    count: u64,
-    sums: [f64; PARTS],
-}
-
-impl Batches {
-    fn new(requests: u64) -> Self {
-        Self { each: requests.div_ceil(PARTS as u64).max(1), count: 0, sums: [0.0; PARTS] }
-    }
-
-    /// Counts a response, and returns how many there are.
-    fn add(&mut self, response_s: f64) -> u64 {
-        let batch = (self.count / self.each) as usize;
-        self.sums[batch.min(PARTS - 1)] += response_s;
-        self.count += 1;
-        self.count
-    }
-
-    /// Half of the interval that holds the mean with 95 % confidence.
-    fn uncertain_s(&self) -> f64 {
-        half_interval(&self.sums.map(|sum| sum / self.each as f64))
-    }
-}
 
 /// Every file in one piece where the model has it.
 fn map(jbod: &Jbod, balancer: &Balancer<'_>) -> FileMap {
@@ -226,20 +193,4 @@ fn map(jbod: &Jbod, balancer: &Balancer<'_>) -> FileMap {
     }
     let largest = jbod.disks.iter().map(|disk| disk.blocks).max().unwrap_or_default();
     FileMap::new(files, placement, largest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_uncertainty_is_that_of_the_parts_means() {
-        let mut batches = Batches::new(40);
-        for number in 0..40 {
-            // Parts of four; means 0, 1, ..., 9: their deviation is 3.0277.
-            assert_eq!(batches.add(f64::from(number / 4)), u64::from(number as u32) + 1);
-        }
-        let expected = half_interval(&std::array::from_fn(|part| part as f64));
-        assert!((batches.uncertain_s() / expected - 1.0).abs() < 1e-6);
-    }
 }

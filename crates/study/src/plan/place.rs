@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use freewheel_model::array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
+use freewheel_array::plan::{EQUAL_BYTES_MOVES_MAX, Effort, LoadTime, LoadTimes, equal_bytes};
+use freewheel_array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
 use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::files::LoggedUse;
 use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, did_you_mean};
 use serde::Serialize;
 
 use super::error::{PlanError, wrong};
 use super::jbod::Jbod;
-use super::load_time::{LoadTime, LoadTimes};
-use super::outcome::{Effort, Outcome, Simulated};
+use super::outcome::{Outcome, Simulated};
 use super::progress::PlanProgressSink;
 use super::snapshot::{DiskEntry, FileEntry, Snapshot, relative};
-use super::spread::{EQUAL_BYTES_MOVES_MAX, equal_bytes};
 use super::traced::{Traced, of_trace};
-use super::web::{Logged, of_web_log};
+use super::web::of_web_log;
 
 /// Source of disks, files and their rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,7 +68,8 @@ impl PlaceSource {
                 Ok(Loaded { times: Some(times), ..Loaded::new(snapshot) })
             }
             Self::WebLog { file, drive, disks } => {
-                let Logged { snapshot, left_out, parts, sites } = of_web_log(file, drive, *disks)?;
+                let (snapshot, log) = of_web_log(file, drive, *disks)?;
+                let LoggedUse { left_out, parts, sites, .. } = log;
                 let (left_out, parts) = (Some(left_out), Some(parts));
                 Ok(Loaded { left_out, parts, sites, ..Loaded::new(snapshot) })
             }
@@ -355,7 +356,7 @@ pub fn plan_place(
     };
     let before = outcome(as_it_is, &start, Effort::default())?;
     let mut bytes = start.clone();
-    let effort = equal_bytes(&jbod, &mut bytes, &options.spec());
+    let effort = equal_bytes(&jbod.disks, &mut bytes, &options.spec());
     let equal_bytes = outcome("equal bytes", &bytes, effort)?;
     let Planned { balancer, placed, moves, effort, stopped } =
         Planned::new(&snapshot, &jbod, options)?;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use freewheel_array::plan::{DeviceTime, LoadTime, LoadTimes};
 use freewheel_sim::config::{TraceWorkload, open};
 use freewheel_sim::library;
 use freewheel_trace::Record;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op};
 
 use super::error::{PlanError, wrong};
-use super::load_time::{DeviceTime, LoadTime, LoadTimes};
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 use crate::trace_runs::first_pass;
 

@@ -2,42 +2,33 @@
 
 use std::path::Path;
 
-use freewheel_trace::{LeftOut, PartAnswers, WebLog};
-use freewheel_units::{BLOCK_BYTES, Bytes};
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::files::{LoggedFile, LoggedUse};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 
 use super::error::{PlanError, wrong};
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 
-/// A log as a snapshot, and what its lines are that are no requests of whole files.
-pub(super) struct Logged {
-    pub snapshot: Snapshot,
-    pub left_out: LeftOut,
-    pub parts: PartAnswers,
-    /// The sites that names of files begin with; none where one site has all.
-    pub sites: Vec<String>,
-}
-
 /// Reads a log. Files have no disk yet; a request counts with the bytes that it was answered with.
-pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Logged, PlanError> {
-    let log = WebLog::open(path, true).map_err(freewheel_sim::config::ConfigError::from)?;
-    let span_s = log.requests.last().map_or(0.0, |last| last.arrival.ns() as f64 / 1e9);
+pub(super) fn of_web_log(
+    path: &Path,
+    drive: &str,
+    disks: u32,
+) -> Result<(Snapshot, LoggedUse), PlanError> {
+    let log = LoggedUse::read(path, Blocks::new(1)).map_err(ConfigError::from)?;
+    let last = log.logged.requests.last();
+    let span_s = last.map_or(0.0, |last| last.arrival.ns() as f64 / 1e9);
     if span_s <= 0.0 {
         return wrong(format!(
             "{}: its requests are all of one second, which tells no rate",
             path.display()
         ));
     }
-    let mut uses = vec![(0u64, 0u128); log.files.len()];
-    for request in &log.requests {
-        let (requests, bytes) = &mut uses[request.file as usize];
-        *requests += 1;
-        *bytes += u128::from(request.bytes);
-    }
-    let file = |(file, (requests, bytes)): (&freewheel_trace::WebFile, (u64, u128))| FileEntry {
+    let file = |file: &LoggedFile| FileEntry {
         name: file.name.clone(),
-        size: Bytes::new(file.bytes),
-        rate: requests as f64 / span_s,
-        request: Some(Bytes::new(mean(bytes, requests).max(BLOCK_BYTES))),
+        size: file.bytes,
+        rate: file.requests as f64 / span_s,
+        request: Some(Bytes::new(mean(file.answered, file.requests).max(BLOCK_BYTES))),
         reads: 1.0,
         disk: None,
     };
@@ -49,10 +40,10 @@ pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Logged,
     };
     let snapshot = Snapshot {
         disks: (0..disks).map(disk).collect(),
-        files: log.files.iter().zip(uses).map(file).collect(),
+        files: log.files.iter().map(file).collect(),
         files_csv: None,
     };
-    Ok(Logged { snapshot, left_out: log.left_out, parts: log.parts, sites: log.sites })
+    Ok((snapshot, log))
 }
 
 fn mean(sum: u128, count: u64) -> u64 {
@@ -76,8 +67,8 @@ mod tests {
         let text = [line(0, "/a", 4000), line(2, "/b", 700), not_there, line(4, "/a", 2000)];
         let text = text.concat();
         std::fs::write(&file, text).unwrap();
-        let Logged { snapshot, left_out, .. } = of_web_log(&file, "tr96", 3).unwrap();
-        assert_eq!((left_out.other_statuses, left_out.other_methods), (1, 0));
+        let (snapshot, log) = of_web_log(&file, "tr96", 3).unwrap();
+        assert_eq!((log.left_out.other_statuses, log.left_out.other_methods), (1, 0));
         assert_eq!(snapshot.disks.len(), 3);
         let [a, b] = &snapshot.files[..] else { panic!("{:?}", snapshot.files) };
         assert_eq!((&*a.name, a.size.get(), a.request.unwrap().get()), ("/a", 4000, 3000));

@@ -1,6 +1,7 @@
 //! A plan as a page.
 
-use freewheel_study::plan::{COMMON_OF_LONGEST, COMMON_SHARE, PlacePlan, REQUESTS_TELL};
+use freewheel_array::plan::{COMMON_OF_LONGEST, COMMON_SHARE, REQUESTS_TELL};
+use freewheel_study::plan::PlacePlan;
 use freewheel_units::{four_digits, grouped};
 use maud::{Markup, html};
 

@@ -1,6 +1,7 @@
 //! Over which time the loads of a trace's devices are means, in sentences.
 
-use freewheel_study::plan::{DiskTime, LoadTime, LoadTimes, PlacePlan, REQUESTS_TELL};
+use freewheel_array::plan::{DiskTime, LoadTime, LoadTimes, REQUESTS_TELL};
+use freewheel_study::plan::PlacePlan;
 use freewheel_units::grouped;
 
 use crate::numbers::{percent, span};

@@ -1,8 +1,7 @@
 //! Conclusions from a plan for striping, in sentences.
 
-use freewheel_study::plan::{
-    ChenUnit, StripeChoice, StripePlan, StripeSource, StripeTurn, StripeUnit,
-};
+use freewheel_array::plan::{StripeChoice, StripeTurn};
+use freewheel_study::plan::{ChenUnit, StripePlan, StripeSource, StripeUnit};
 use freewheel_units::{Bytes, four_digits, grouped};
 use serde::Serialize;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use freewheel_freeblock::Planner;
-use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::DriveUnit;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::sched::PolicySpec;
+use freewheel_model::striping::Striping;
 use freewheel_sim::source::{
     Closed, Open, Pattern, PatternSpec, SizeDistribution, Source, ThinkTime,
 };

@@ -2,17 +2,19 @@
 
 mod blocks;
 mod chen;
-mod headroom;
-mod runs;
 mod simulation;
 
 use std::path::{Path, PathBuf};
 
-use freewheel_model::array::partition::{
+use freewheel_array::partition::{
     ArrayModel, DiskModel, DiskQueue, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
     Rules, ServiceEstimate, Starts, Stripes, effective_parallelism, stripes, stripes_of_unit,
 };
+use freewheel_array::plan::{
+    AtLoad, BEYOND, Mean, Runs, StripeChoice, StripeTurn, holds, unit_to_take,
+};
 use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::files::LoggedUse;
 use freewheel_sim::library;
 use freewheel_sim::source::{Fit, RecordKeeper, ReplayMode};
 use freewheel_trace::{LeftOut, PartAnswers};
@@ -21,18 +23,15 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use self::blocks::{BLOCK, bytes, in_blocks};
-use self::headroom::{AtLoad, BEYOND, Mean, holds, unit_to_take};
-use self::runs::Runs;
 use self::simulation::{FilesOnDisks, StripeFile, TraceOnVolume};
 use super::error::{PlanError, wrong};
 use super::place::enough_requests;
 use super::progress::PlanProgressSink;
 use super::snapshot::Snapshot;
-use super::web::{Logged, of_web_log};
+use super::web::of_web_log;
 use crate::trace_runs::overview;
 
 pub use self::chen::ChenUnit;
-pub use self::headroom::{StripeChoice, StripeTurn};
 
 /// Files or volume to be striped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -209,7 +208,8 @@ pub fn plan_stripe(
         }
         StripeSource::WebLog(path) => {
             let (drive, disks) = drive_and_disks(options)?;
-            let Logged { snapshot, left_out, parts, sites } = of_web_log(path, drive, disks)?;
+            let (snapshot, log) = of_web_log(path, drive, disks)?;
+            let LoggedUse { left_out, parts, sites, .. } = log;
             let plan = Striped::of_files(options, &snapshot)?.plan(options, progress)?;
             let (left_out, part_answers) = (Some(left_out), Some(parts));
             Ok(StripePlan { left_out, part_answers, sites, ..plan })

@@ -1,23 +1,21 @@
 //! Simulations of files and of a volume with a stripe unit, under a load that grows.
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::partition::Stripes;
+use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::files::{FileLoad, FileOnDisks, place, unsynchronised};
+use freewheel_array::partition::Stripes;
+use freewheel_array::plan::{Mean, PARTS, PartSums};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{ArrayConfig, ConfigError, Layout, SimConfig, TraceWorkload, Workload};
 use freewheel_sim::experiment::Experiment;
-use freewheel_sim::files::{
-    Arrivals, FileLoad, FileOnDisks, FilesExperiment, place, simulate, unsynchronised,
-};
+use freewheel_sim::files::{Arrivals, FilesExperiment, simulate};
 use freewheel_sim::library;
 use freewheel_sim::source::{KeptRecords, ReplayMode};
 use freewheel_trace::TraceInfo;
 use freewheel_units::Blocks;
 
-use super::super::confidence::PARTS;
 use super::super::error::PlanError;
 use super::blocks::{bytes, sectors};
-use super::headroom::Mean;
 use crate::trace_runs::{has_growing_queue, trace_on_drive};
 
 /// A file in blocks of the model.
@@ -83,33 +81,12 @@ impl FilesOnDisks<'_> {
             seed: self.seed,
         };
         let first = (self.requests as f64 * WARM_UP) as u64;
-        let mut parts = Parts::new(self.requests - first);
+        // Parts by the order of arrival: so those of two runs have the same requests.
+        let mut parts = PartSums::new(self.requests - first);
         let result = simulate(&experiment, &mut |done| {
             parts.add(done.request.tag.saturating_sub(first), done.response().as_secs_f64());
         })?;
         Ok(Some(Mean { mean_s: result.response.mean_ns / 1e9, parts_s: Some(parts.means()) }))
-    }
-}
-
-/// Sums of responses in equal parts of a run, by the order of arrival: so the parts of two runs have the same
-/// requests.
-struct Parts {
-    each: u64,
-    sums: [f64; PARTS],
-}
-
-impl Parts {
-    fn new(requests: u64) -> Self {
-        Self { each: requests.div_ceil(PARTS as u64).max(1), sums: [0.0; PARTS] }
-    }
-
-    fn add(&mut self, number: u64, response_s: f64) {
-        let part = (number / self.each) as usize;
-        self.sums[part.min(PARTS - 1)] += response_s;
-    }
-
-    fn means(&self) -> [f64; PARTS] {
-        self.sums.map(|sum| sum / self.each as f64)
     }
 }
 
