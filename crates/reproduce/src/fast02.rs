@@ -121,7 +121,7 @@ impl Setting {
             scheduler: self.policy,
             electronics: self.electronics,
             freeblock: self.free.map(freeblock),
-            host: Some(HostConfig { scheduler: self.scheduler, behaviour }),
+            host: Some(HostConfig { scheduler: self.scheduler, behaviour, server: false }),
             workload: Workload::Closed {
                 requests: self.requests,
                 outstanding: self.outstanding,

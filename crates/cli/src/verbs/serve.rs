@@ -249,7 +249,7 @@ impl ServeArgs {
         };
         let wrong = |rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget));
         scheduler.check_budget().map_err(wrong)?;
-        Ok(HostConfig { scheduler, behaviour: Behaviour::default() })
+        Ok(HostConfig { scheduler, ..HostConfig::default() })
     }
 
     /// Device to serve, and words for the way it is read and written.
