@@ -273,6 +273,8 @@ class HostConfig(TypedDict, total=False):
     """Behaviour of the drive beyond its file. By default the write cache is off, as the end of a cached write says little about the media. By default the drive has room for every command of the scheduler."""
     scheduler: "PredictionSpec"
     """The scheduler."""
+    server: "bool"
+    """Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it overlaps with an earlier one, cuts requests of more than 64 KiB into pieces, and has one flush at the drive at a time."""
 
 
 class HotFiles(TypedDict, total=False):

@@ -120,7 +120,7 @@ impl Setting {
                 }],
                 ..FreeblockConfig::default()
             }),
-            host: Some(HostConfig { scheduler: self.scheduler, behaviour }),
+            host: Some(HostConfig { scheduler: self.scheduler, behaviour, server: false }),
             workload: Workload::Closed {
                 requests: self.requests,
                 outstanding: self.outstanding,

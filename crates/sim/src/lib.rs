@@ -23,6 +23,7 @@ pub mod log;
 pub mod postmark;
 mod predicted_device;
 mod result;
+mod served_device;
 pub mod source;
 pub mod toml_faults;
 
@@ -41,3 +42,4 @@ pub use result::{
     BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, PassResult, PostmarkResult,
     ReferenceRun, Resource, RunResult, SliceResponses, SliceResult, Stages, WriteBackReferences,
 };
+pub use served_device::ServedDevice;

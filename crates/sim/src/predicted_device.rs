@@ -205,37 +205,43 @@ impl Device for PredictedDevice<'_> {
     }
 
     fn work(&self, _: SimTime) -> Work {
-        let unit = self.drive.unit();
-        let account = self.scheduler.account();
-        let used = account.transfer_ns as i128 + account.extra_seek_ns;
-        let free = FreeTime {
-            potential_ns: account.potential_ns,
-            transfer_ns: account.transfer_ns,
-            extra_seek_ns: account.extra_seek_ns,
-            unused_ns: (account.potential_ns as i128 - used).max(0) as u128,
-            foreground_delay_ns: account.delay_ns,
-            gaps: account.gaps,
-            gaps_used: account.gaps_used,
-            gaps_late: account.delayed,
-            runs: account.commands + account.merged,
-            read_bytes: (account.free_blocks - account.free_written_blocks) * BLOCK_BYTES,
-            write_bytes: account.free_written_blocks * BLOCK_BYTES,
-        };
+        let has_planner = self.planner.is_some();
         Work {
-            busy: unit.busy(),
-            head_time: unit.head_time(),
-            processing: unit.processing_time(),
-            bus: unit.bus_used(),
-            until: unit.media_free(),
-            dirty_blocks: unit.dirty_blocks(),
-            media_cache: unit.media_cache_work(),
-            destaging: unit.destaging(),
-            free: self.planner.is_some().then_some(free),
-            idle: None,
-            cache: None,
-            host: Some(*account),
             margins: self.scheduler.margins(),
-            cost: self.scheduler.cost_sums().filter(|_| self.planner.is_some()),
+            cost: self.scheduler.cost_sums().filter(|_| has_planner),
+            ..work_outside(&self.drive, self.scheduler.account(), has_planner)
         }
+    }
+}
+
+/// Sums of a drive and of the scheduler outside it.
+pub(crate) fn work_outside(drive: &EmulatedDrive, account: &Account, has_free_work: bool) -> Work {
+    let unit = drive.unit();
+    let used = account.transfer_ns as i128 + account.extra_seek_ns;
+    let free = FreeTime {
+        potential_ns: account.potential_ns,
+        transfer_ns: account.transfer_ns,
+        extra_seek_ns: account.extra_seek_ns,
+        unused_ns: (account.potential_ns as i128 - used).max(0) as u128,
+        foreground_delay_ns: account.delay_ns,
+        gaps: account.gaps,
+        gaps_used: account.gaps_used,
+        gaps_late: account.delayed,
+        runs: account.commands + account.merged,
+        read_bytes: (account.free_blocks - account.free_written_blocks) * BLOCK_BYTES,
+        write_bytes: account.free_written_blocks * BLOCK_BYTES,
+    };
+    Work {
+        busy: unit.busy(),
+        head_time: unit.head_time(),
+        processing: unit.processing_time(),
+        bus: unit.bus_used(),
+        until: unit.media_free(),
+        dirty_blocks: unit.dirty_blocks(),
+        media_cache: unit.media_cache_work(),
+        destaging: unit.destaging(),
+        free: has_free_work.then_some(free),
+        host: Some(*account),
+        ..Work::default()
     }
 }

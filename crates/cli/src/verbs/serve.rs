@@ -252,7 +252,7 @@ impl ServeArgs {
         scheduler
             .check_budget()
             .map_err(|rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget)))?;
-        Ok(HostConfig { scheduler, behaviour: Behaviour::default() })
+        Ok(HostConfig { scheduler, ..HostConfig::default() })
     }
 
     /// Device to serve, and words for the way it is read and written.

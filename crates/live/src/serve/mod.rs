@@ -23,13 +23,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use freewheel_freeblock::tasks::{CADENCE, Tasks};
 use freewheel_freeblock::{Effort, Options as PlannerOptions, Rule};
 use freewheel_host::scheduler::{Erase, Request};
-use freewheel_host::tasks::ServedTasks;
 use freewheel_host::{Account, FreeCost, HostScheduler, MarginInUse, PredictiveScheduler};
+use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op, SimDuration, SimTime};
@@ -407,15 +405,10 @@ pub fn host_scheduler(
     usual_block: u32,
     abilities: Abilities,
 ) -> (HostScheduler, u32) {
-    let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
-    // Not every device tells, and not every drive's file.
-    let told = abilities.physical_blocks().max(scheduler.media_sectors().blocks());
-    let scheduler = scheduler.with_media_sectors(Sectors::of(told));
-    let physical_blocks = scheduler.media_sectors().blocks();
     let options = PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
-    let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
-    let tasks = ServedTasks::new(tasks, abilities.sector_blocks(), usual_block);
-    (HostScheduler::new(scheduler, tasks, abilities), physical_blocks)
+    let scheduler = HostScheduler::for_device(scheduler, options, usual_block, abilities);
+    let physical_blocks = scheduler.media_sectors().blocks();
+    (scheduler, physical_blocks)
 }
 
 /// The export of a device with these abilities.

@@ -9,7 +9,7 @@ use freewheel_units::SimDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
+use super::{ConfigError, is_default};
 use crate::background::{CONSERVATISM_MAX, FreeblockConfig};
 use crate::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use crate::library::DriveError;
@@ -26,6 +26,11 @@ pub struct HostConfig {
     /// cached write says little about the media. By default the drive has room for every command of the
     /// scheduler.
     pub behaviour: Behaviour,
+    /// Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it
+    /// overlaps with an earlier one, cuts requests of more than 64 KiB into pieces, and has one flush at the
+    /// drive at a time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub server: bool,
 }
 
 /// Most commands at the drive: beyond them a scheduler would not decide anything.
@@ -71,6 +76,13 @@ impl HostConfig {
                 "`freeblock.conservatism` and `freeblock.same_track` are of a planner inside \
                         the drive: with `host` give `scheduler.conservatism` and \
                         `scheduler.same_track`"
+                    .into(),
+            );
+        }
+        if self.server && freeblock.is_some() {
+            return Err(
+                "`server` and `freeblock` exclude each other: a server has tasks of its own, \
+                        which an experiment does not count; leave one of them out"
                     .into(),
             );
         }

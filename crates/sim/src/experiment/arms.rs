@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freewheel_host::SameTrack;
+use freewheel_host::{PredictiveScheduler, SameTrack};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::electronics::DriveUnit;
@@ -10,9 +10,9 @@ use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::sched::linux::BlockLayer;
 use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
 
-use super::Experiment;
-use super::run::Planners;
+use super::{Experiment, Planners};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
+use crate::black_box::EmulatedDrive;
 use crate::cached::CachedDevice;
 use crate::cached_arm::behind_cache;
 use crate::config::{CacheConfig, ConfigError, HostConfig, SimConfig, Workload, sector};
@@ -20,7 +20,6 @@ use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::Arm;
 use crate::gap_destages::GapDestages;
 use crate::linux_device::LinuxDevice;
-use crate::predicted_device::PredictedDevice;
 
 /// A drive, its mechanics alone, and as it looks from outside.
 struct Sides {
@@ -114,14 +113,13 @@ impl Experiment {
         (inside, outside)
     }
 
-    /// Whole drives as black boxes, each behind a host's scheduler.
-    pub(super) fn arms_behind_host<'p>(
+    /// Whole drives as black boxes, each with a host's scheduler, which `device` puts before it.
+    pub(super) fn arms_behind_host<D>(
         &self,
         host: &HostConfig,
-        planners: Planners<'p>,
-    ) -> Result<Vec<Arm<PredictedDevice<'p>>>, ConfigError> {
+        mut device: impl FnMut(PredictiveScheduler, EmulatedDrive) -> D,
+    ) -> Result<Vec<Arm<D>>, ConfigError> {
         let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
-        let mut planners = planners.into_iter();
         let arm = |number| {
             let drive = self.drive_of(number);
             // Spindles of several drives turn at rates of their own.
@@ -133,8 +131,7 @@ impl Experiment {
             // Each drive has a separate seed for its behaviour.
             let seed = seed + u64::from(number);
             let scheduler = host.scheduler(&spec, drive, *policy)?.with_seed(seed);
-            let emulated = host.emulated(&spec, name, seed)?;
-            let device = PredictedDevice::new(scheduler, emulated, planners.next());
+            let device = device(scheduler, host.emulated(&spec, name, seed)?);
             Ok(Arm { drive: Arc::clone(drive), policy: PolicySpec::Fcfs.build()?, device })
         };
         (0..self.arm_count()).map(arm).collect()

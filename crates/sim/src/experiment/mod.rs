@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use freewheel_array::files::{FilesSetup, unsynchronised};
+use freewheel_freeblock::Planner;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::striping::Striping;
@@ -36,6 +37,7 @@ use self::fleet::Member;
 use self::own_policies::OwnPolicies;
 use self::prepared::PreparedRuns;
 use self::streams::{Stream, check_merge};
+use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, ConfigError, SimConfig, TraceWorkload, WithoutEffect, Workload, check_commands,
     check_effect, check_measured, check_sectors, check_workload, open, overrides, striping,
@@ -46,7 +48,17 @@ use crate::postmark::PostmarkSpec;
 use crate::result::{RunResult, Tally};
 use crate::source::{KeptRecords, ReplayTiming};
 
-pub use self::run::{Observer, Planners, Progress, Run};
+pub use self::run::Run;
+
+/// Receives the progress of a run: done and total, in any unit. Runs call it from any thread, one at a
+/// time.
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+
+/// Receives every completion of a run, in order of time.
+pub type Observer<'a> = &'a mut dyn FnMut(&Completion);
+
+/// Planners of free work, one for each arm in order; empty without free work.
+pub type Planners<'a> = Vec<&'a mut dyn Planner>;
 
 /// An experiment with its drive built and all of it checked: ready to run, any number of times.
 #[derive(Debug, Clone)]

@@ -9,24 +9,16 @@
 use freewheel_freeblock::{Planner, TimedPlanner, Timer};
 
 use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
-use super::{Experiment, fleet};
+use super::{Experiment, Observer, Planners, Progress, fleet};
 use crate::background::{STALLED_REQUESTS_MAX, UntilDone};
 use crate::completion::Completion;
 use crate::config::{ConfigError, Layout, Workload};
 use crate::device::Device;
 use crate::engine::{self, Arm, VolumeLayout, VolumeZones};
+use crate::predicted_device::PredictedDevice;
 use crate::result::{RunResult, Tally};
+use crate::served_device::ServedDevice;
 use crate::source::Source;
-
-/// Receives the progress of a run: done and total, in any unit. Runs call it from any thread, one at a
-/// time.
-pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
-
-/// Receives every completion of a run, in order of time.
-pub type Observer<'a> = &'a mut dyn FnMut(&Completion);
-
-/// Planners of free work, one for each arm in order; empty without free work.
-pub type Planners<'a> = Vec<&'a mut dyn Planner>;
 
 /// A run of an experiment that has not begun: what is added to the plan, and who watches.
 ///
@@ -34,10 +26,11 @@ pub type Planners<'a> = Vec<&'a mut dyn Planner>;
 /// use freewheel_sim::config::SimConfig;
 /// use freewheel_sim::experiment::Experiment;
 ///
-/// let experiment = Experiment::new(SimConfig { drive: "atlas10k".into(), ..SimConfig::default() })?;
-/// let mut last = None;
-/// let result = experiment.new_run().with_observer(&mut |done| last = Some(done.end)).simulate()?;
-/// assert_eq!(last.map(|end| end.ns()), Some(result.elapsed_ns));
+/// let config = SimConfig { drive: "atlas10k".into(), ..SimConfig::default() };
+/// let experiment = Experiment::new(config)?;
+/// let mut seen = 0;
+/// let result = experiment.new_run().with_observer(&mut |_| seen += 1).simulate()?;
+/// assert_eq!(seen, result.requests);
 /// # Ok::<(), freewheel_sim::config::ConfigError>(())
 /// ```
 pub struct Run<'a> {
@@ -207,9 +200,18 @@ impl<S: Source> Foreground<'_, S> {
         let arms = experiment.arm_count() as usize;
         let is_one_each = planners.is_empty() || planners.len() == arms;
         assert!(is_one_each, "a planner for each of {arms} arms");
-        if let Some(host) = &experiment.config.host {
-            let arms = experiment.arms_behind_host(host, planners)?;
-            return self.engine(arms);
+        match &experiment.config.host {
+            Some(host) if host.server => {
+                return self
+                    .engine(experiment.arms_behind_host(host, ServedDevice::without_tasks)?);
+            }
+            Some(host) => {
+                let mut planners = planners.into_iter();
+                let device =
+                    |scheduler, drive| PredictedDevice::new(scheduler, drive, planners.next());
+                return self.engine(experiment.arms_behind_host(host, device)?);
+            }
+            None => {}
         }
         let mut destages = experiment.gap_destages()?;
         assert!(planners.is_empty() || destages.is_empty(), "an arm has one planner");

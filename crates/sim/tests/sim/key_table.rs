@@ -373,6 +373,12 @@ pub const ACTING: &[(&str, &[&str])] = &[
         "host = {}\nworkload = { kind = \"closed\", requests = 50, pattern = { size = \"2KiB\", align = \"512B\" } }",
         &["host.behaviour.sector=\"4kn\""],
     ),
+    (
+        "drive = \"atlas10k\"\nscheduler = { policy = \"sptf\" }\nhost = {}\n\
+         workload = { kind = \"closed\", outstanding = 8, requests = 300, pattern = { read_share = 0, \
+         align = \"512B\", local_share = 1, local_sd = \"8KiB\" } }",
+        &["host.server=true"],
+    ),
     // PostMark.
     (
         "drive = \"atlas10k\"\nworkload = { kind = \"postmark\", utilisation = 0.2, transactions = 300 }",

@@ -32,5 +32,6 @@ mod own_policies;
 mod postmark;
 mod replayed;
 mod scaled;
+mod served;
 mod uses;
 mod zoned;

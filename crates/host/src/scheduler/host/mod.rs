@@ -16,7 +16,9 @@ use crate::{
     Account, Client, Command, CostSums, Deciding, DecisionStart, Finished, MarginInUse, Part,
     PredictiveScheduler,
 };
-use freewheel_freeblock::{Effort, Foreground, SearchProgress};
+use freewheel_freeblock::tasks::{CADENCE, Tasks};
+use freewheel_freeblock::{Effort, Foreground, Options, SearchProgress};
+use freewheel_model::drive::Sectors;
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
@@ -219,6 +221,28 @@ impl HostScheduler {
             is_closing: false,
             now: SimTime::ZERO,
         }
+    }
+
+    /// A scheduler without tasks for a device with these abilities. Most tasks will have blocks of
+    /// `usual_block`, and their gaps are planned with `options`.
+    pub fn for_device(
+        scheduler: PredictiveScheduler,
+        options: Options,
+        usual_block: u32,
+        abilities: Abilities,
+    ) -> Self {
+        let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
+        // Not every device tells, and not every drive's file.
+        let told = abilities.physical_blocks().max(scheduler.media_sectors().blocks());
+        let scheduler = scheduler.with_media_sectors(Sectors::of(told));
+        let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
+        let tasks = ServedTasks::new(tasks, abilities.sector_blocks(), usual_block);
+        Self::new(scheduler, tasks, abilities)
+    }
+
+    /// Sectors of the device's media.
+    pub fn media_sectors(&self) -> Sectors {
+        self.scheduler.media_sectors()
     }
 
     /// Counts of commands, gaps and prediction errors.

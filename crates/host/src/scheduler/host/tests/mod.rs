@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use crate::device::DeviceErrorKind;
 use crate::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
-use freewheel_freeblock::tasks::{CADENCE, Extent, TaskKind, Tasks};
-use freewheel_freeblock::{Options, Rule, TaskOrder};
+use freewheel_freeblock::tasks::{Extent, TaskKind};
+use freewheel_freeblock::{Rule, TaskOrder};
 use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_sim::black_box::{self, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
