@@ -8,7 +8,7 @@
 
 use super::clock::{Clock, fold, signed};
 use super::host::Host;
-use super::map::{Runs, SlipFound, ZoneMap};
+use super::map::{SlipFound, TrackRuns, ZoneMap};
 use super::{ExtractError, readable};
 
 /// Reads of a block where its angle decides between two cases.
@@ -82,7 +82,7 @@ impl Surveyor<'_, '_> {
             track_skew,
             cylinder_step: fold(steps(0, heads as usize, &tracks)),
             slips,
-            runs: (data < per_track).then_some(Runs {
+            runs: (data < per_track).then_some(TrackRuns {
                 tracks: 1,
                 blocks: data,
                 steps: Vec::new(),
@@ -169,7 +169,7 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         walked: u64,
-        runs_known: Option<&Runs>,
+        runs_known: Option<&TrackRuns>,
     ) -> Result<(), ExtractError> {
         let mut good = walked - 1;
         let mut stride = 1;

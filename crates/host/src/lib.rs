@@ -41,5 +41,7 @@ pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
 pub use promote_tail::{PromoteTail, PromotionAnchor, RoundState, TailPromotion};
-pub use scheduler::{Command, DecisionStart, Finished, HostScheduler, Part, PredictiveScheduler};
+pub use scheduler::{
+    Command, DecisionStart, Finished, ForegroundPart, HostScheduler, PredictiveScheduler,
+};
 pub use write_back::{WriteBack, WriteBackResult};

@@ -150,11 +150,11 @@ fn happens(part: usize, all: &[Bar]) -> bool {
     all.iter().any(|bar| bar.shares[part] != 0.0)
 }
 
-fn parts_of(bar: &Bar, happening: &[usize], kinds: &[Kind]) -> Vec<Part> {
+fn parts_of(bar: &Bar, happening: &[usize], kinds: &[Kind]) -> Vec<BarPart> {
     happening.iter().map(|&part| part_of(bar, part, &kinds[part])).collect()
 }
 
-fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
+fn part_of(bar: &Bar, part: usize, kind: &Kind) -> BarPart {
     /// Smaller parts have no room for words.
     const WORDS_FROM: f64 = 0.07;
     let share = bar.shares[part];
@@ -164,11 +164,11 @@ fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
         true => (percent(of_whole), String::new()),
         false => (bar.note.clone(), String::new()),
     };
-    Part { says: format!("{} {says}", kind.name), colour: kind.colour, share, words }
+    BarPart { says: format!("{} {says}", kind.name), colour: kind.colour, share, words }
 }
 
 /// A part of a bar.
-pub(crate) struct Part {
+pub(crate) struct BarPart {
     /// Name and amount of the part, for a pointer and for those who see no colours.
     pub says: String,
     /// Class of its colour.
@@ -180,7 +180,7 @@ pub(crate) struct Part {
 }
 
 /// A bar, with a line at the share that is marked.
-pub(crate) fn one(parts: &[Part], mark: Option<f64>) -> Markup {
+pub(crate) fn one(parts: &[BarPart], mark: Option<f64>) -> Markup {
     let all = parts.iter().map(|part| part.says.as_str()).collect::<Vec<_>>().join(", ");
     html! {
         div.parts role="img" aria-label=(all) {
