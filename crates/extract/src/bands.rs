@@ -9,7 +9,7 @@ use freewheel_model::drive::spec::{Direction, Mapping};
 
 use super::clock::{Clock, fold};
 use super::limits::{HEADS_MAX, SAME_NS};
-use super::map::{InBands, Runs, ZoneMap};
+use super::map::{InBands, TrackRuns, ZoneMap};
 use super::prober::Prober;
 use super::seeks::{Timer, Track};
 use super::{ExtractError, no_time};
@@ -72,7 +72,7 @@ fn surfaces_as_runs(zone: &mut ZoneMap) {
     let blocks = tracks * zone.per_track;
     let runs = zone.runs.take().filter(|runs| !runs.steps.is_empty());
     if zone.heads == 1 {
-        let one = Runs { tracks, blocks, steps: vec![0.0], slips_stay: false };
+        let one = TrackRuns { tracks, blocks, steps: vec![0.0], slips_stay: false };
         zone.runs = Some(runs.unwrap_or(one));
         return;
     }
@@ -89,7 +89,7 @@ fn surfaces_as_runs(zone: &mut ZoneMap) {
                 .collect()
         }
     };
-    zone.runs = Some(Runs { tracks, blocks, steps, slips_stay: false });
+    zone.runs = Some(TrackRuns { tracks, blocks, steps, slips_stay: false });
     (zone.heads, zone.cylinder_step) = (1, zone.track_skew);
     zone.track_skew = 0.0;
 }

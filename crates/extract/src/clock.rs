@@ -14,7 +14,7 @@ use std::f64::consts::TAU;
 use freewheel_units::{SimDuration, SimTime};
 
 use super::passages::{self, Passage, TimingSpread, slope, turns_in};
-use super::prober::{Done, Prober};
+use super::prober::{CommandDone, Prober};
 use super::{ExtractError, readable};
 
 /// Angles are turns in [0, 1): how far the spindle has turned when an answer comes.
@@ -171,7 +171,7 @@ impl Clock {
     }
 
     /// Takes the angles of the references from the first passes.
-    fn begin(&mut self, passes: &[Vec<Option<Done>>], period_ns: f64) {
+    fn begin(&mut self, passes: &[Vec<Option<CommandDone>>], period_ns: f64) {
         (self.period_ns, self.pace_ns) = (period_ns, period_ns);
         self.zero_ns = passes[0].iter().flatten().next().map_or(0.0, |done| done.end.ns() as f64);
         self.angles = passes[0]
@@ -226,7 +226,7 @@ impl Clock {
         &self,
         prober: &mut Prober<'_>,
         pause_max: SimDuration,
-    ) -> Result<Vec<Option<Done>>, ExtractError> {
+    ) -> Result<Vec<Option<CommandDone>>, ExtractError> {
         let mut read = |&block: &u64| {
             let pause = prober.below(pause_max.ns() + 1);
             prober.sleep(SimDuration::from_ns(pause));
@@ -270,7 +270,7 @@ impl Clock {
 
     /// Takes zero, pace and period from a pass. How many turns there were since the one before does
     /// not matter after a new session has begun.
-    fn passed(&mut self, pass: &[Option<Done>]) {
+    fn passed(&mut self, pass: &[Option<CommandDone>]) {
         let both = pass.iter().zip(&self.angles);
         let off = both.filter_map(|(done, angle)| Some(self.angle((*done)?.end) - (*angle)?));
         let off: Vec<f64> = off.map(fold).collect();
@@ -353,7 +353,7 @@ impl Clock {
     }
 
     /// True if a command was timed by this clock as it is.
-    pub fn times(&self, done: &Done) -> bool {
+    pub fn times(&self, done: &CommandDone) -> bool {
         done.session == self.session
     }
 
@@ -416,7 +416,7 @@ fn mean((angles, agreed): (&Vec<f64>, &Vec<usize>)) -> f64 {
 }
 
 /// From the first pass over some references to each of the others.
-fn spans(passes: &[Vec<Option<Done>>]) -> Vec<f64> {
+fn spans(passes: &[Vec<Option<CommandDone>>]) -> Vec<f64> {
     let mut spans = Vec::new();
     for pass in &passes[1..] {
         // All over the pass, so that they are of many lengths.

@@ -5,7 +5,7 @@ use freewheel_model::drive::spec::{DriveSpec, SpareUnit, Sparing, Turn, ZoneSpec
 
 use super::ExtractError;
 use super::clock::fold;
-use super::map::{Runs, WHOLE_SECTOR, ZoneMap};
+use super::map::{TrackRuns, WHOLE_SECTOR, ZoneMap};
 
 /// Angles that are no whole number of sectors are given to this part of a turn.
 const ANGLE_STEPS: f64 = 1e9;
@@ -44,13 +44,13 @@ pub(super) fn sparing(zones: &[ZoneMap]) -> Sparing {
     Sparing { unit, slip_to_zone_end: !runs.slips_stay, ..Sparing::default() }
 }
 
-fn largest_spared(zones: &[ZoneMap]) -> Option<&Runs> {
+fn largest_spared(zones: &[ZoneMap]) -> Option<&TrackRuns> {
     let spared = zones.iter().filter_map(|zone| Some((zone.blocks, zone.spared()?.0)));
     spared.max_by_key(|(blocks, _)| *blocks).map(|(_, runs)| runs)
 }
 
 /// True if a zone has the number of blocks that a file states, with spares in runs like these.
-fn is_of(zone: &ZoneMap, runs: &Runs) -> bool {
+fn is_of(zone: &ZoneMap, runs: &TrackRuns) -> bool {
     let places = zone.cylinders() * zone.heads * zone.per_track;
     match zone.spared() {
         None if apart(zone).is_some() => false,
@@ -68,7 +68,7 @@ fn is_of(zone: &ZoneMap, runs: &Runs) -> bool {
 
 /// The runs of a zone that may have to be zones of their own in the file: with spares, or skews that
 /// are not those of bands.
-fn apart(zone: &ZoneMap) -> Option<&Runs> {
+fn apart(zone: &ZoneMap) -> Option<&TrackRuns> {
     let turned =
         zone.runs.as_ref().filter(|runs| !runs.steps.is_empty() && zone.in_bands.is_none());
     zone.spared().map(|(runs, _)| runs).or(turned)
@@ -205,7 +205,7 @@ mod tests {
 
     /// A zone with spares of each cylinder and this many cylinders, and one with spares behind its data.
     fn mixed(cylinders: u64) -> [ZoneMap; 2] {
-        let runs = Runs { tracks: 2, blocks: 195, steps: Vec::new(), slips_stay: true };
+        let runs = TrackRuns { tracks: 2, blocks: 195, steps: Vec::new(), slips_stay: true };
         let spared = ZoneMap {
             first: 0,
             blocks: cylinders * runs.blocks,

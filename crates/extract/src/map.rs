@@ -23,7 +23,7 @@ pub(super) struct ZoneMap {
     pub cylinder_step: f64,
     /// Places that are passed over, ascending.
     pub slips: Vec<SlipFound>,
-    pub runs: Option<Runs>,
+    pub runs: Option<TrackRuns>,
     /// Bands, when the runs are those of surfaces.
     pub in_bands: Option<InBands>,
 }
@@ -42,7 +42,7 @@ pub(super) struct SlipFound {
 /// Tracks in runs that come again and again: pieces of the zone with spares of their own, or the
 /// cylinders of a band on one surface after the other.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Runs {
+pub(super) struct TrackRuns {
     /// Tracks of a run, those that hold no data counted in.
     pub tracks: u64,
     /// Blocks of data of a run; the places behind them are spares.
@@ -77,10 +77,10 @@ pub(super) fn cylinders(zones: &[ZoneMap]) -> u64 {
 
 impl ZoneMap {
     /// The runs and the places of one, if its spares are its own.
-    pub fn spared(&self) -> Option<(&Runs, u64)> {
+    pub fn spared(&self) -> Option<(&TrackRuns, u64)> {
         self.runs
             .as_ref()
-            .map(|runs| (runs, Runs::places(runs, self.per_track)))
+            .map(|runs| (runs, TrackRuns::places(runs, self.per_track)))
             .filter(|(runs, places)| runs.blocks < *places)
     }
 
@@ -244,7 +244,7 @@ impl ZoneMap {
     }
 }
 
-impl Runs {
+impl TrackRuns {
     fn places(&self, per_track: u64) -> u64 {
         self.tracks * per_track
     }
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn spares_of_runs_are_passed_over_and_every_block_is_found_at_its_position() {
         for slips_stay in [true, false] {
-            let runs = Runs { tracks: 6, blocks: 280, steps: Vec::new(), slips_stay };
+            let runs = TrackRuns { tracks: 6, blocks: 280, steps: Vec::new(), slips_stay };
             let zone = ZoneMap {
                 first: 1000,
                 blocks: 1100,

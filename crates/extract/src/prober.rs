@@ -7,7 +7,7 @@ use freewheel_sim::black_box::{Answer, BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::journal::JournalEntry;
-use super::progress::Progress;
+use super::progress::StepProgress;
 use super::{ExtractError, ExtractProgress, Journal, readable};
 
 /// Shadow of the buffer over measurements: blocks that a read leaves in it, and the time that they stay.
@@ -21,14 +21,14 @@ pub(super) struct Shadow {
 
 /// One command: when it was sent, and when its answer came.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Done {
+pub(super) struct CommandDone {
     pub sent: SimTime,
     pub end: SimTime,
     /// In which session.
     pub session: u32,
 }
 
-impl Done {
+impl CommandDone {
     pub fn took(&self) -> SimDuration {
         self.end - self.sent
     }
@@ -54,7 +54,7 @@ pub(super) struct Prober<'a> {
     bad_in_a_row: u32,
     shadow: Shadow,
     prng: Prng,
-    progress: Progress<'a>,
+    progress: StepProgress<'a>,
 }
 
 /// An answer is waited for this long; drives that recover from errors take some seconds.
@@ -89,7 +89,7 @@ impl<'a> Prober<'a> {
             bad_in_a_row: 0,
             shadow: Shadow::default(),
             prng: Prng::new(seed, "extraction"),
-            progress: Progress::new(progress),
+            progress: StepProgress::new(progress),
         }
     }
 
@@ -181,24 +181,29 @@ impl<'a> Prober<'a> {
     }
 
     /// Reads or writes one block, wherever it is, from a time on or at once if that has passed.
-    pub fn ask_at(&mut self, time: SimTime, op: Op, block: u64) -> Result<Done, ExtractError> {
+    pub fn ask_at(
+        &mut self,
+        time: SimTime,
+        op: Op,
+        block: u64,
+    ) -> Result<CommandDone, ExtractError> {
         self.now = self.now.max(time);
         self.ask(op, block)
     }
 
     /// Reads one block, wherever it is.
-    pub fn read(&mut self, block: u64) -> Result<Done, ExtractError> {
+    pub fn read(&mut self, block: u64) -> Result<CommandDone, ExtractError> {
         self.ask(Op::Read, block)
     }
 
     /// Writes what is in a block, which has been read a moment ago.
-    pub fn write(&mut self, block: u64) -> Result<Done, ExtractError> {
+    pub fn write(&mut self, block: u64) -> Result<CommandDone, ExtractError> {
         self.ask(Op::Write, block)
     }
 
     /// Reads or writes one block. One that could not be read before is not asked for again, which
     /// would take seconds.
-    pub fn ask(&mut self, op: Op, block: u64) -> Result<Done, ExtractError> {
+    pub fn ask(&mut self, op: Op, block: u64) -> Result<CommandDone, ExtractError> {
         if self.bad.contains(&block) {
             return Err(ExtractError::Unreadable { block });
         }
@@ -209,7 +214,12 @@ impl<'a> Prober<'a> {
     }
 
     /// Reads or writes this many blocks with one command.
-    pub fn ask_for(&mut self, op: Op, block: u64, blocks: u32) -> Result<Done, ExtractError> {
+    pub fn ask_for(
+        &mut self,
+        op: Op,
+        block: u64,
+        blocks: u32,
+    ) -> Result<CommandDone, ExtractError> {
         let entry = match self.journal.past.pop_front() {
             Some(entry) if (entry.op, entry.block, entry.blocks) == (op, block, blocks) => entry,
             Some(entry) => return Err(ExtractError::OtherJournal { entry: entry.line() }),
@@ -239,7 +249,7 @@ impl<'a> Prober<'a> {
         }
         self.bad_in_a_row = 0;
         let JournalEntry { sent, end, session, .. } = entry;
-        Ok(Done { sent, end, session })
+        Ok(CommandDone { sent, end, session })
     }
 
     fn ask_drive(&mut self, op: Op, block: u64, blocks: u32) -> Result<JournalEntry, ExtractError> {
@@ -306,7 +316,7 @@ impl<'a> Prober<'a> {
     }
 
     /// Reads a random block that can be read, is not in the buffer, nor near any of these.
-    pub fn read_elsewhere(&mut self, avoid: &[u64]) -> Result<(u64, Done), ExtractError> {
+    pub fn read_elsewhere(&mut self, avoid: &[u64]) -> Result<(u64, CommandDone), ExtractError> {
         loop {
             let block = self.elsewhere(avoid)?;
             if let Some(done) = readable(self.read(block))? {
@@ -329,7 +339,7 @@ impl<'a> Prober<'a> {
     }
 
     /// Reads a block that is not in the buffer.
-    pub fn read_fresh(&mut self, block: u64) -> Result<Done, ExtractError> {
+    pub fn read_fresh(&mut self, block: u64) -> Result<CommandDone, ExtractError> {
         self.freshen(&[block])?;
         self.read(block)
     }

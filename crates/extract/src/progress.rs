@@ -28,7 +28,7 @@ pub type ExtractProgress<'a> = &'a dyn Fn(&ExtractStep<'_>);
 const TELL_EVERY: SimDuration = SimDuration::from_ms(500);
 
 /// The step that continues.
-pub(super) struct Progress<'a> {
+pub(super) struct StepProgress<'a> {
     tell: ExtractProgress<'a>,
     name: &'static str,
     part: String,
@@ -37,7 +37,7 @@ pub(super) struct Progress<'a> {
     told: SimTime,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> StepProgress<'a> {
     pub fn new(tell: ExtractProgress<'a>) -> Self {
         let (part, told) = (String::new(), SimTime::ZERO);
         Self { tell, name: "", part, done: 0, total: 0, told }

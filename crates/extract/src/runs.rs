@@ -8,7 +8,7 @@
 
 use super::clock::{fold, signed};
 use super::limits::HEADS_MAX;
-use super::map::{Runs, ZoneMap};
+use super::map::{TrackRuns, ZoneMap};
 use super::prober::Prober;
 use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};
 use super::{ExtractError, readable};
@@ -61,7 +61,7 @@ impl Surveyor<'_, '_> {
             && others.iter().all(|(_, lost)| **lost == 0);
         if spares > 0 && zone.heads > 1 && last.len() > 1 && all_like {
             zone.slips.clear();
-            zone.runs = Some(Runs {
+            zone.runs = Some(TrackRuns {
                 tracks: zone.heads,
                 blocks: zone.heads * zone.per_track - spares,
                 steps: Vec::new(),
@@ -81,7 +81,7 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         end: u64,
-        known: Option<&Runs>,
+        known: Option<&TrackRuns>,
     ) -> Result<Option<u64>, ExtractError> {
         let hidden = if zone.runs.is_none() { self.hidden_end(zone, end)? } else { None };
         if let Some(hidden) = hidden
@@ -119,7 +119,7 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         end: u64,
-        known: Option<&Runs>,
+        known: Option<&TrackRuns>,
     ) -> Result<Option<u64>, ExtractError> {
         let used = zone.position(end - 1) + 1;
         let tracks = used.div_ceil(zone.per_track * zone.heads) * zone.heads;
@@ -127,7 +127,7 @@ impl Surveyor<'_, '_> {
         // Without spares only its angle would set a run apart.
         for slips_stay in [true, false].into_iter().filter(|_| !is_full) {
             let blocks = if slips_stay { end - zone.first } else { used };
-            zone.runs = Some(Runs { tracks, blocks, steps: Vec::new(), slips_stay });
+            zone.runs = Some(TrackRuns { tracks, blocks, steps: Vec::new(), slips_stay });
             let off = self.error(zone, end)?;
             let is_due = off.is_some_and(|off| off.abs() < 2.0 * self.tolerance());
             if is_due && self.run_fits(zone, 1)? && self.fits(zone, 2 * tracks)? {
@@ -143,7 +143,7 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         tracks: u64,
-        known: Option<&Runs>,
+        known: Option<&TrackRuns>,
     ) -> Result<Option<u64>, ExtractError> {
         // Bands are as wide everywhere.
         let known = known.filter(|runs| runs.tracks == tracks).map(|runs| runs.steps.len());
@@ -162,7 +162,7 @@ impl Surveyor<'_, '_> {
             let on = fold(zone.track_start(tracks) - zone.track_start(0));
             let goes_on = signed(begin - start - on).abs() < 2.0 * self.tolerance();
             start = begin;
-            zone.runs = Some(Runs { tracks, blocks, steps: steps.clone(), slips_stay: false });
+            zone.runs = Some(TrackRuns { tracks, blocks, steps: steps.clone(), slips_stay: false });
             if goes_on || !self.run_fits(zone, run)? {
                 steps.pop();
                 break;
@@ -174,7 +174,7 @@ impl Surveyor<'_, '_> {
             return Ok(None);
         }
         let steps = self.averaged(&steps);
-        zone.runs = Some(Runs { tracks, blocks, steps, slips_stay: false });
+        zone.runs = Some(TrackRuns { tracks, blocks, steps, slips_stay: false });
         Ok(Some(seen * tracks))
     }
 
@@ -217,7 +217,7 @@ impl Surveyor<'_, '_> {
         };
         let next = (track / runs.tracks + 1) * runs.tracks;
         if !self.fits(zone, next)? {
-            zone.runs = Some(Runs { slips_stay: false, ..runs.clone() });
+            zone.runs = Some(TrackRuns { slips_stay: false, ..runs.clone() });
             if !self.fits(zone, next)? {
                 zone.runs = Some(runs);
             }
@@ -295,7 +295,7 @@ impl Surveyor<'_, '_> {
         );
         let mut steps = runs.steps.clone();
         like.iter().for_each(|&at| steps[at] = fold(skew + to_last));
-        zone.runs = Some(Runs { steps, ..runs });
+        zone.runs = Some(TrackRuns { steps, ..runs });
         Ok(())
     }
 
@@ -386,7 +386,7 @@ impl Surveyor<'_, '_> {
     }
 }
 
-fn comes(run: u64, like: &[usize], runs: &Runs) -> bool {
+fn comes(run: u64, like: &[usize], runs: &TrackRuns) -> bool {
     like.contains(&((run % runs.steps.len() as u64) as usize))
 }
 

@@ -7,7 +7,7 @@
 //! have moved on, or the next zone.
 
 use super::clock::{Clock, fold, signed};
-use super::map::{Runs, SlipFound, ZoneMap};
+use super::map::{SlipFound, TrackRuns, ZoneMap};
 use super::prober::Prober;
 use super::{ExtractError, readable};
 
@@ -82,7 +82,7 @@ impl Surveyor<'_, '_> {
             track_skew,
             cylinder_step: fold(steps(0, heads as usize, &tracks)),
             slips,
-            runs: (data < per_track).then_some(Runs {
+            runs: (data < per_track).then_some(TrackRuns {
                 tracks: 1,
                 blocks: data,
                 steps: Vec::new(),
@@ -171,7 +171,7 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         walked: u64,
-        runs_known: Option<&Runs>,
+        runs_known: Option<&TrackRuns>,
     ) -> Result<(), ExtractError> {
         let mut good = walked - 1;
         let mut stride = 1;

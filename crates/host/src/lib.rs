@@ -42,6 +42,8 @@ pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
 pub use promote_tail::{PromotionAnchor, TailPromotion};
-pub use scheduler::{Command, DecisionStart, Finished, HostScheduler, Part, PredictiveScheduler};
+pub use scheduler::{
+    Command, DecisionStart, Finished, ForegroundPart, HostScheduler, PredictiveScheduler,
+};
 pub use task_account::{Deliveries, DeliveryPath, PromotedWork, TaskAccount};
 pub use write_back::{WriteBack, WriteBackResult};

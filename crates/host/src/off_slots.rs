@@ -42,7 +42,7 @@ pub(crate) struct OffSlots {
 
 /// Part of a frame to which a request belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum SlotPart {
     Off,
     Beside,
 }
@@ -94,7 +94,7 @@ impl OffSlots {
 
     /// Free work was done at `now`.
     pub fn worked(&mut self, now: SimTime) {
-        if let Some((frame, Part::Beside)) = self.part_of(now) {
+        if let Some((frame, SlotPart::Beside)) = self.part_of(now) {
             self.open.entry(frame).or_default().has_free_work = true;
         }
     }
@@ -111,8 +111,8 @@ impl OffSlots {
         }
         let pair = self.open.entry(frame).or_default();
         match part {
-            Part::Off => pair.off.add(response),
-            Part::Beside => pair.on.add(response),
+            SlotPart::Off => pair.off.add(response),
+            SlotPart::Beside => pair.on.add(response),
         }
     }
 
@@ -130,12 +130,12 @@ impl OffSlots {
         1 + prng.below(self.slots - 2)
     }
 
-    fn part_of(&self, time: SimTime) -> Option<(u64, Part)> {
+    fn part_of(&self, time: SimTime) -> Option<(u64, SlotPart)> {
         let slot = time.ns() / self.slot_ns;
         let frame = slot / self.slots;
         match (slot % self.slots).abs_diff(self.off_slot(frame)) {
-            0 => Some((frame, Part::Off)),
-            1 => Some((frame, Part::Beside)),
+            0 => Some((frame, SlotPart::Off)),
+            1 => Some((frame, SlotPart::Beside)),
             _ => None,
         }
     }

@@ -17,15 +17,15 @@ use crate::values::OneOrMore;
 /// The claims that were run.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct ClaimsReport {
-    done: Arc<Done>,
+    done: Arc<ClaimsDone>,
 }
 
-struct Done {
+struct ClaimsDone {
     options: ReproduceOptions,
     reproductions: Vec<Reproduction>,
 }
 
-impl Done {
+impl ClaimsDone {
     fn report(&self) -> claims::ClaimsReport<'_> {
         claims::ClaimsReport::new(&self.reproductions, &self.options)
     }
@@ -68,7 +68,7 @@ pub fn reproduce(
             Ok(freewheel::reproduce(id, &options, &|done, total| watch.report(done, total))?)
         };
         let reproductions = ids.iter().map(one).collect::<Result<Vec<_>, Fault>>()?;
-        Ok(Done { options, reproductions })
+        Ok(ClaimsDone { options, reproductions })
     })?);
     let frame = frame(&done).map_err(|fault| fault.raise(py))?;
     let [of_json, of_html, of_text] = [(), (), ()].map(|()| Arc::clone(&done));
@@ -88,7 +88,7 @@ pub fn reproduce(
 }
 
 /// A row a number.
-fn frame(done: &Done) -> Result<Frame, Fault> {
+fn frame(done: &ClaimsDone) -> Result<Frame, Fault> {
     let rows = done.rows();
     Columns::default()
         .texts("id", rows.clone().map(|row| row.id))

@@ -150,11 +150,11 @@ fn happens(part: usize, all: &[Bar]) -> bool {
     all.iter().any(|bar| bar.shares[part] != 0.0)
 }
 
-fn parts_of(bar: &Bar, happening: &[usize], kinds: &[Kind]) -> Vec<Part> {
+fn parts_of(bar: &Bar, happening: &[usize], kinds: &[Kind]) -> Vec<BarPart> {
     happening.iter().map(|&part| part_of(bar, part, &kinds[part])).collect()
 }
 
-fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
+fn part_of(bar: &Bar, part: usize, kind: &Kind) -> BarPart {
     /// Smaller parts have no room for words.
     const WORDS_FROM: f64 = 0.09;
     let share = bar.shares[part];
@@ -164,11 +164,11 @@ fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
         true => (percent(of_whole), String::new()),
         false => (bar.note.clone(), String::new()),
     };
-    Part { says: format!("{} {says}", kind.name), colour: kind.colour, share, words }
+    BarPart { says: format!("{} {says}", kind.name), colour: kind.colour, share, words }
 }
 
 /// A part of a bar.
-pub(crate) struct Part {
+pub(crate) struct BarPart {
     /// Name and amount of the part, for a pointer and for those who see no colours.
     pub says: String,
     /// Class of its colour.
@@ -182,7 +182,7 @@ pub(crate) struct Part {
 /// A bar, with a line at the share that is marked.
 ///
 /// The picture has no units of its own: widths are shares of it, so that words keep their size.
-pub(crate) fn one(parts: &[Part], mark: Option<f64>) -> Markup {
+pub(crate) fn one(parts: &[BarPart], mark: Option<f64>) -> Markup {
     let all = parts.iter().map(|part| part.says.as_str()).collect::<Vec<_>>().join(", ");
     let parts = parts.iter().filter(|part| part.share > 0.0).scan(0.0, |end, part| {
         let begin = *end;
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_part_begins_where_the_one_before_ends() {
         let part =
-            |share| Part { says: String::new(), colour: "seek", share, words: String::new() };
+            |share| BarPart { says: String::new(), colour: "seek", share, words: String::new() };
         let html = one(&[part(0.25), part(0.0), part(0.5)], Some(0.6)).into_string();
         assert!(html.contains("<rect x=\"0.00%\" width=\"25.00%\""), "{html}");
         assert!(html.contains("<rect x=\"25.00%\" width=\"50.00%\""), "{html}");

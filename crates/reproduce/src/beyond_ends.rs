@@ -24,7 +24,7 @@ const REPEATED: &str = "the scrub begins anew before the backup has its last blo
 const DRIVE: &str = "atlas10k";
 
 /// Tasks behind a load.
-struct Setting {
+struct EndsSetting {
     name: &'static str,
     policy: &'static str,
     workload: &'static str,
@@ -42,7 +42,7 @@ const OPEN: &str = "kind = \"open\"\nmean_gap = \"16ms\"";
 const MINING: &str = "[[freeblock.tasks]]\nkind = \"scan\"\nblock_size = \"4KiB\"";
 const SCRUB: &str = "[[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"16KiB\"";
 
-const BASE: Setting = Setting {
+const BASE: EndsSetting = EndsSetting {
     name: "",
     policy: "{ policy = \"fcfs\" }",
     workload: CLIENTS,
@@ -52,24 +52,24 @@ const BASE: Setting = Setting {
     differs: None,
 };
 
-const SETTINGS: [Setting; 8] = [
-    Setting { name: "Atlas 10K, scrub, ten clients", ..BASE },
-    Setting {
+const SETTINGS: [EndsSetting; 8] = [
+    EndsSetting { name: "Atlas 10K, scrub, ten clients", ..BASE },
+    EndsSetting {
         name: "Atlas 10K, scrub, ten clients under SPTF-SW60%",
         policy: "{ policy = \"sptf-sw\", window = 0.6 }",
         ..BASE
     },
-    Setting { name: "Atlas 10K, scrub, one request at a time", workload: ONE, ..BASE },
-    Setting { name: "Atlas 10K, scrub, 62 arrivals a second", workload: OPEN, ..BASE },
-    Setting { name: "Atlas 10K, every block handed on", task: "scan", ..BASE },
-    Setting { name: "Atlas 10K, scrub beside scan in other blocks", beside: MINING, ..BASE },
-    Setting {
+    EndsSetting { name: "Atlas 10K, scrub, one request at a time", workload: ONE, ..BASE },
+    EndsSetting { name: "Atlas 10K, scrub, 62 arrivals a second", workload: OPEN, ..BASE },
+    EndsSetting { name: "Atlas 10K, every block handed on", task: "scan", ..BASE },
+    EndsSetting { name: "Atlas 10K, scrub beside scan in other blocks", beside: MINING, ..BASE },
+    EndsSetting {
         name: "Atlas 10K, backup, a third writes",
         task: "backup",
         read_share: 0.667,
         ..BASE
     },
-    Setting {
+    EndsSetting {
         name: "Atlas 10K, backup beside a scrub, a third writes",
         task: "backup",
         read_share: 0.667,
@@ -79,7 +79,7 @@ const SETTINGS: [Setting; 8] = [
     },
 ];
 
-impl Setting {
+impl EndsSetting {
     /// Until this many requests have come, or this many rounds are complete.
     fn config(
         &self,

@@ -7,7 +7,7 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::{HeadTime, RunResult};
 use freewheel_units::SimDuration;
 
-use super::fast02::{POLICIES, Setting, free_mb_per_second, line, mean_ms};
+use super::fast02::{OutsideSetting, POLICIES, free_mb_per_second, line, mean_ms};
 use super::{Context, Outcome, Row};
 use freewheel_study::figure::{Axes, Figure, Line};
 
@@ -52,7 +52,7 @@ const DRIVES: [Hidden; 3] = [
 ];
 
 /// The runs on a drive.
-struct Runs {
+struct MarginRuns {
     alone: RunResult,
     constants: Vec<RunResult>,
     learned: RunResult,
@@ -60,7 +60,7 @@ struct Runs {
 }
 
 impl Hidden {
-    fn setting(&self, context: &Context<'_>, conservatism: Conservatism) -> Setting {
+    fn setting(&self, context: &Context<'_>, conservatism: Conservatism) -> OutsideSetting {
         let us = SimDuration::from_us;
         let scheduler = PredictionSpec {
             conservatism,
@@ -70,28 +70,28 @@ impl Hidden {
             ..PredictionSpec::default()
         };
         let (_, policy) = POLICIES[1];
-        Setting {
+        OutsideSetting {
             free: Some(Rule::Paths),
             scheduler,
             jitter: us(self.jitter_us),
             shape: JitterShape::Even,
             jitter_far: self.far_us.map(us),
             electronics: self.electronics,
-            ..Setting::paper(context, policy, us(0))
+            ..OutsideSetting::paper(context, policy, us(0))
         }
     }
 
-    fn run(&self, context: &Context<'_>) -> Result<Runs, ConfigError> {
+    fn run(&self, context: &Context<'_>) -> Result<MarginRuns, ConfigError> {
         let seed = context.seed;
         let learned = self.setting(context, Conservatism::Learned);
-        let mut settings = vec![learned, Setting { free: None, ..learned }];
+        let mut settings = vec![learned, OutsideSetting { free: None, ..learned }];
         settings.extend(CONSTANTS.iter().map(|us| self.setting(context, constant(us))));
         let mut results = context.run_all(&settings, |setting| setting.run(seed))?;
         let constants = results.split_off(2);
         let firmware = learned.run_in_firmware(seed)?;
         let alone = results.pop().expect("a run without free work");
         let learned = results.pop().expect("a run with learned margins");
-        Ok(Runs { alone, constants, learned, firmware })
+        Ok(MarginRuns { alone, constants, learned, firmware })
     }
 }
 
@@ -106,7 +106,7 @@ fn delayed(result: &RunResult) -> f64 {
     1e3 * delay_ns as f64 / (seek_ns + rotate_ns + transfer_ns) as f64
 }
 
-impl Runs {
+impl MarginRuns {
     /// Free bandwidth of that in firmware, in %.
     fn share(&self, result: &RunResult) -> f64 {
         100.0 * free_mb_per_second(result) / free_mb_per_second(&self.firmware)

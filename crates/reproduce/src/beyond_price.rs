@@ -16,7 +16,7 @@ const DRIVE: &str = "ultrastar-hc310-6tb";
 const COST: [f64; 2] = [-0.5, 1.0];
 
 /// Three runs with the same jitter.
-struct Runs {
+struct PriceRuns {
     alone: RunResult,
     /// Margins and prices are learned for the budget.
     priced: RunResult,
@@ -24,7 +24,7 @@ struct Runs {
     unpriced: RunResult,
 }
 
-impl Runs {
+impl PriceRuns {
     fn new(file: &str, seed: u64) -> Result<Self, ConfigError> {
         let text = format!(
             "drive = \"{DRIVE}\"\nscheduler = {{ policy = \"sptf-sw\" }}\nseed = {seed}\n\
@@ -75,7 +75,7 @@ pub(super) fn price(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 }
 
 fn rows_of(context: &Context<'_>, name: &str, file: &str) -> Result<Vec<Row>, ConfigError> {
-    let runs = Runs::new(file, context.seed)?;
+    let runs = PriceRuns::new(file, context.seed)?;
     let mut rows = Vec::new();
     for (with, what) in [(&runs.priced, "gaps priced"), (&runs.unpriced, "every gap taken")] {
         let [all, reads] = runs.costs(with);

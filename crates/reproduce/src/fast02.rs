@@ -45,7 +45,7 @@ pub(super) const POLICIES: [(&str, PolicySpec); 3] = [
 
 /// One run of the paper's transactions with the scheduler outside.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Setting {
+pub(super) struct OutsideSetting {
     pub policy: PolicySpec,
     /// The rule of the free work, where there is some.
     pub free: Option<Rule>,
@@ -65,7 +65,7 @@ pub(super) struct Setting {
     pub sizes: SizeDistribution,
 }
 
-impl Setting {
+impl OutsideSetting {
     /// Ten clients that think for 30 ms; a scan by the greedy rule, of which a quick run does the
     /// beginning.
     pub fn paper(context: &Context<'_>, policy: PolicySpec, conservatism: SimDuration) -> Self {
@@ -209,8 +209,8 @@ impl Context<'_> {
     /// Runs all on all cores.
     pub fn run_all<T: Send>(
         &self,
-        settings: &[Setting],
-        run: impl Fn(&Setting) -> Result<T, ConfigError> + Sync,
+        settings: &[OutsideSetting],
+        run: impl Fn(&OutsideSetting) -> Result<T, ConfigError> + Sync,
     ) -> Result<Vec<T>, ConfigError> {
         let done = AtomicU64::new(0);
         settings

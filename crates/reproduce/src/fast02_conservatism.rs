@@ -7,7 +7,7 @@ use freewheel_sim::RunResult;
 use freewheel_sim::config::ConfigError;
 use freewheel_units::SimDuration;
 
-use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, line, mean_ms};
+use super::fast02::{BLACK_BOX, OutsideSetting, POLICIES, free_mb_per_second, line, mean_ms};
 use super::{Context, Outcome, Row};
 use freewheel_study::figure::{Axes, Figure, Line};
 
@@ -30,10 +30,10 @@ impl Margins {
         let seed = context.seed;
         let mut settings = Vec::new();
         for (_, policy) in POLICIES {
-            let paper = Setting::paper(context, policy, SimDuration::ZERO);
-            settings.push(Setting { free: None, ..paper });
+            let paper = OutsideSetting::paper(context, policy, SimDuration::ZERO);
+            settings.push(OutsideSetting { free: None, ..paper });
             for &margin in margins {
-                settings.push(Setting::paper(context, policy, SimDuration::from_us(margin)));
+                settings.push(OutsideSetting::paper(context, policy, SimDuration::from_us(margin)));
             }
         }
         let results = context.run_all(&settings, |setting| setting.run(seed))?;
@@ -216,8 +216,8 @@ impl Shares {
         // Without a margin nothing is compared.
         let margins = &conservatisms(context)[usize::from(!context.draws())..];
         let (seed, policy) = (context.seed, PolicySpec::SptfSw { window: 0.6 });
-        let setting = |margin| Setting::paper(context, policy, SimDuration::from_us(margin));
-        let settings: Vec<Setting> = margins.iter().map(|&margin| setting(margin)).collect();
+        let setting = |margin| OutsideSetting::paper(context, policy, SimDuration::from_us(margin));
+        let settings: Vec<OutsideSetting> = margins.iter().map(|&margin| setting(margin)).collect();
         let outside = context.run_all(&settings, |setting| setting.run(seed))?;
         let no_track = context.run_all(&settings, |setting| {
             let Conservatism::Constant(margin) = setting.scheduler.conservatism else {

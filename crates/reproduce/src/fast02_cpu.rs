@@ -9,7 +9,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
 use freewheel_units::SimDuration;
 
-use super::fast02::Setting;
+use super::fast02::OutsideSetting;
 use super::{Context, Outcome};
 
 /// The goal: of one core, in %.
@@ -30,14 +30,14 @@ const STANDS_IN: &str = "transactions in place of the paper's reads of small fil
 pub(super) fn cpu(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let mut rows = Vec::new();
     for (name, free, paper) in ROWS {
-        let setting = Setting {
+        let setting = OutsideSetting {
             free,
             rounds: None,
             requests: if context.options.quick { 4_000 } else { 20_000 },
             jitter: SimDuration::ZERO,
             electronics: false,
             scheduler: PredictionSpec { off_share: 0.0, ..PredictionSpec::default() },
-            ..Setting::paper(context, PolicySpec::Sptf, SimDuration::ZERO)
+            ..OutsideSetting::paper(context, PolicySpec::Sptf, SimDuration::ZERO)
         };
         let experiment = setting.experiment(context.seed)?;
         // Warms the caches.

@@ -9,18 +9,18 @@ use freewheel_sim::experiment::Experiment;
 use freewheel_units::SimDuration;
 use rayon::prelude::*;
 
-use super::fast02::{BLACK_BOX, POLICIES, Setting, line, mean_ms, on_ultra2};
+use super::fast02::{BLACK_BOX, OutsideSetting, POLICIES, line, mean_ms, on_ultra2};
 use super::{Context, Outcome, Row};
 use freewheel_study::figure::{Axes, Figure, Line};
 
 /// Clients that do not think, without free work.
-fn setting(context: &Context<'_>, policy: PolicySpec, outstanding: u32) -> Setting {
-    Setting {
+fn setting(context: &Context<'_>, policy: PolicySpec, outstanding: u32) -> OutsideSetting {
+    OutsideSetting {
         free: None,
         outstanding,
         think_time: SimDuration::ZERO,
         requests: context.requests() / 2,
-        ..Setting::paper(context, policy, SimDuration::ZERO)
+        ..OutsideSetting::paper(context, policy, SimDuration::ZERO)
     }
 }
 

@@ -6,7 +6,7 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::experiment::Experiment;
 use serde::Serialize;
 
-use super::fast02::{Setting, mean_ms};
+use super::fast02::{OutsideSetting, mean_ms};
 use super::fast02_scan::{LOST, TOLERANCE, setting};
 
 /// The claim that can be run in real time.
@@ -85,7 +85,7 @@ pub fn real_time_experiment(
 ) -> Result<Experiment, ConfigError> {
     let paper = setting(true);
     let free = if scans { paper.free } else { None };
-    Setting { free, requests, ..paper }.experiment(seed)
+    OutsideSetting { free, requests, ..paper }.experiment(seed)
 }
 
 /// Compares the runs without the scan and with it with the same requests in virtual time.

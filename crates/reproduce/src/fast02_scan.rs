@@ -9,13 +9,13 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::{RunResult, library};
 use freewheel_units::SimDuration;
 
-use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, mean_ms, percent};
+use super::fast02::{BLACK_BOX, OutsideSetting, POLICIES, free_mb_per_second, mean_ms, percent};
 use super::sustained::mean_sustained_mb_per_second;
 use super::{Context, Outcome, Row};
 
 /// The paper's setting. It does not say under which policy; SSTF gave it most.
-pub(super) fn setting(quick: bool) -> Setting {
-    Setting::of(quick, PolicySpec::Sstf, SimDuration::from_us(300))
+pub(super) fn setting(quick: bool) -> OutsideSetting {
+    OutsideSetting::of(quick, PolicySpec::Sstf, SimDuration::from_us(300))
 }
 
 /// Part of the foreground's requests that the scan may take, in per cent.
@@ -38,13 +38,13 @@ pub(super) const TOLERANCE: f64 = 0.1;
 pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.seed;
     let setting = setting(context.options.quick);
-    let alone = Setting { free: None, ..setting };
+    let alone = OutsideSetting { free: None, ..setting };
     let scheduler = PredictionSpec {
         same_track: SameTrack::Distinct,
         lead_time: PredictionSpec::default().lead_time,
         ..setting.scheduler
     };
-    let best = Setting { free: Some(Rule::Paths), scheduler, ..setting };
+    let best = OutsideSetting { free: Some(Rule::Paths), scheduler, ..setting };
     let results = context.run_all(&[setting, alone, best], |setting| setting.run(seed))?;
     let [with, without, best] = &results[..] else { unreachable!("three runs") };
     let bandwidth = delivered(with).map_or(free_mb_per_second(with), |bytes| bytes / 1e6);
@@ -116,15 +116,15 @@ pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let mut rows = Vec::new();
     for (name, policy) in [("FCFS", PolicySpec::Fcfs), POLICIES[0], POLICIES[1], POLICIES[2]] {
-        let paper = Setting::paper(context, policy, SimDuration::ZERO);
-        let ours = Setting {
+        let paper = OutsideSetting::paper(context, policy, SimDuration::ZERO);
+        let ours = OutsideSetting {
             free: Some(Rule::Paths),
             scheduler,
             jitter: BEYOND_JITTER,
             shape: JitterShape::Even,
             ..paper
         };
-        let alone = Setting { free: None, ..ours };
+        let alone = OutsideSetting { free: None, ..ours };
         let outside = context.run_all(&[ours, alone], |setting| setting.run(seed))?;
         // It has no jitter and no limits of a scheduler outside.
         let firmware = free_mb_per_second(&ours.run_in_firmware(seed)?);
@@ -142,7 +142,7 @@ pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         // Two policies, for time.
         let is_compared = matches!(policy, PolicySpec::SptfSw { .. } | PolicySpec::Sptf);
         if is_compared && !context.options.quick {
-            let as_paper = Setting {
+            let as_paper = OutsideSetting {
                 free: Some(Rule::Paths),
                 scheduler: PredictionSpec { off_share: 0.0, ..PredictionSpec::default() },
                 ..paper

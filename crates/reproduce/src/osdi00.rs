@@ -16,7 +16,7 @@ use super::{Context, Outcome};
 use freewheel_study::figure::{Axes, Figure, HeadTimeBar, Line};
 
 /// One bar of a figure.
-struct Setting {
+struct BarSetting {
     label: String,
     drive: &'static str,
     policy: PolicySpec,
@@ -24,7 +24,7 @@ struct Setting {
     pattern: PatternSpec,
 }
 
-impl Default for Setting {
+impl Default for BarSetting {
     fn default() -> Self {
         Self {
             label: String::new(),
@@ -37,7 +37,7 @@ impl Default for Setting {
 }
 
 /// Runs all settings of a figure, in parallel.
-fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<RunResult>, ConfigError> {
+fn run_all(context: &Context<'_>, settings: &[BarSetting]) -> Result<Vec<RunResult>, ConfigError> {
     let done = AtomicU64::new(0);
     settings
         .par_iter()
@@ -50,7 +50,7 @@ fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<RunResult>
         .collect()
 }
 
-fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, ConfigError> {
+fn experiment(context: &Context<'_>, setting: &BarSetting) -> Result<Experiment, ConfigError> {
     Experiment::new(SimConfig {
         seed: context.seed,
         drive: setting.drive.into(),
@@ -77,11 +77,11 @@ fn access_ms(result: &RunResult) -> f64 {
 }
 
 /// Bars of head time, with the paper's rotational share where it is known.
-fn head_time(settings: &[Setting], results: &[RunResult], papers: &[Option<f64>]) -> Figure {
+fn head_time(settings: &[BarSetting], results: &[RunResult], papers: &[Option<f64>]) -> Figure {
     Figure::head_time(settings.iter().zip(results).zip(papers).map(bar).collect())
 }
 
-fn bar(((setting, result), paper): ((&Setting, &RunResult), &Option<f64>)) -> HeadTimeBar {
+fn bar(((setting, result), paper): ((&BarSetting, &RunResult), &Option<f64>)) -> HeadTimeBar {
     let note = match paper {
         Some(share) => format!("{:.2} ms; mark: paper's {share:.0} %", access_ms(result)),
         None => format!("{:.2} ms an access", access_ms(result)),
@@ -103,8 +103,11 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ("cheetah18lp", "Cheetah 18LP"),
         ("ultrastar9es", "Ultrastar 9ES"),
     ];
-    let settings =
-        drives.map(|(drive, label)| Setting { label: label.into(), drive, ..Setting::default() });
+    let settings = drives.map(|(drive, label)| BarSetting {
+        label: label.into(),
+        drive,
+        ..BarSetting::default()
+    });
     let results = run_all(context, &settings)?;
     let mut rows = Vec::new();
     for (setting, result) in settings.iter().zip(&results) {
@@ -125,10 +128,10 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 
 pub(super) fn fig3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let sizes = [4u64, 8, 16, 32, 64, 128, 256];
-    let settings = sizes.map(|kib| Setting {
+    let settings = sizes.map(|kib| BarSetting {
         label: format!("{kib} KB"),
         pattern: PatternSpec { size: Bytes::from_kib(kib), ..PatternSpec::default() },
-        ..Setting::default()
+        ..BarSetting::default()
     });
     let results = run_all(context, &settings)?;
     let largest = &results[6].head_time;
@@ -152,7 +155,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let shares = [0u32, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
     let stated = Bytes::from_kib(4096);
     let root = Bytes::new((DISKSIM_VARIANCE_SECTORS.sqrt() * 512.0) as u64);
-    let mut settings: Vec<Setting> =
+    let mut settings: Vec<BarSetting> =
         shares.iter().map(|&local| setting(format!("{local} % local"), local, stated)).collect();
     settings.push(setting("70 %, sd 45 KB".into(), 70, root));
     let results = run_all(context, &settings)?;
@@ -172,15 +175,15 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows: vec![as_stated, as_run], figures })
 }
 
-fn setting(label: String, local: u32, sd: Bytes) -> Setting {
-    Setting {
+fn setting(label: String, local: u32, sd: Bytes) -> BarSetting {
+    BarSetting {
         label,
         pattern: PatternSpec {
             local_share: f64::from(local) / 100.0,
             local_sd: sd,
             ..PatternSpec::default()
         },
-        ..Setting::default()
+        ..BarSetting::default()
     }
 }
 
@@ -208,11 +211,11 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         (PolicySpec::Sstf, 50.0),
         (PolicySpec::Sptf, 22.0),
     ];
-    let settings = papers.map(|(policy, _)| Setting {
+    let settings = papers.map(|(policy, _)| BarSetting {
         label: policy.title(),
         policy,
         outstanding: 20,
-        ..Setting::default()
+        ..BarSetting::default()
     });
     let results = run_all(context, &settings)?;
     let share = |i: usize| percent(results[i].head_time.rotate_share());
@@ -229,11 +232,11 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 
 pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let windows = [0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, f64::INFINITY];
-    let settings = windows.map(|window| Setting {
+    let settings = windows.map(|window| BarSetting {
         label: if window.is_finite() { format!("n = {} %", window * 100.0) } else { "SSTF".into() },
         policy: PolicySpec::SptfSw { window },
         outstanding: 20,
-        ..Setting::default()
+        ..BarSetting::default()
     });
     let results = run_all(context, &settings)?;
     let share = |i: usize| percent(results[i].head_time.rotate_share());

@@ -2,7 +2,7 @@
 //!
 //! The paper ran MIT's LLD with computing times measured on the machine of its authors, and prints
 //! neither those nor the size of the cache nor how LLD reads the segments that it cleans. The stand-ins for
-//! them is in [`Setting::default`], the same for all three cleaners, and [`alternatives`] measures
+//! them is in [`CleaningSetting::default`], the same for all three cleaners, and [`alternatives`] measures
 //! what each assumption does.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use freewheel_study::figure::{Axes, Figure, Line};
 
 /// What one run of PostMark assumes.
 #[derive(Clone, Copy)]
-struct Setting {
+struct CleaningSetting {
     files: u32,
     clean_reads: CleanReads,
     metadata: MetadataWrites,
@@ -37,7 +37,7 @@ struct Setting {
     region_weights: bool,
 }
 
-impl Default for Setting {
+impl Default for CleaningSetting {
     /// The paper's ORIGINAL.
     fn default() -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Default for Setting {
     }
 }
 
-impl Setting {
+impl CleaningSetting {
     /// The same with freeblock reads.
     fn freeblock(self) -> Self {
         Self { cleaner: Cleaner::OSDI00_FREEBLOCK, ..self }
@@ -85,13 +85,13 @@ fn one_surface() -> Result<Arc<Drive>, ConfigError> {
 fn second_pass(
     context: &Context<'_>,
     drive: &Arc<Drive>,
-    setting: &Setting,
+    setting: &CleaningSetting,
 ) -> Result<Pass, ConfigError> {
     let servo = ArmExecutor::new(SeekErrors::new(drive, context.seed, 0));
     if setting.cleaner == Cleaner::Foreground {
         return second_pass_of(context, drive, setting, NoFreeReads, servo);
     }
-    let Setting { rule, region_weights, .. } = *setting;
+    let CleaningSetting { rule, region_weights, .. } = *setting;
     let options = Options { rule, region_weights, ..Options::default() };
     let (task, mut planner) = cleaning_task(drive, LogDiskSpec::OSDI00.block, options);
     second_pass_of(context, drive, setting, task, servo.with_planner(&mut planner))
@@ -100,11 +100,11 @@ fn second_pass(
 fn second_pass_of<F: FreeReads>(
     context: &Context<'_>,
     drive: &Arc<Drive>,
-    setting: &Setting,
+    setting: &CleaningSetting,
     free_reads: F,
     servo: ArmExecutor<'_>,
 ) -> Result<Pass, ConfigError> {
-    let Setting { files, clean_reads, metadata, cpu, cleaner, .. } = *setting;
+    let CleaningSetting { files, clean_reads, metadata, cpu, cleaner, .. } = *setting;
     let disk = LogDiskSpec { clean_reads, cleaner, ..LogDiskSpec::OSDI00 };
     let (spec, seed) = (PostmarkSpec::osdi00(files), context.seed);
     let mut process = PostmarkProcess::new(spec, disk, metadata, cpu, 2, free_reads, seed);
@@ -115,7 +115,7 @@ fn second_pass_of<F: FreeReads>(
     Ok(process.passes()[1])
 }
 
-fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<Pass>, ConfigError> {
+fn run_all(context: &Context<'_>, settings: &[CleaningSetting]) -> Result<Vec<Pass>, ConfigError> {
     let drive = one_surface()?;
     let done = AtomicU64::new(0);
     settings
@@ -140,10 +140,10 @@ fn freeblock_percent(original: &Pass, freeblock: &Pass) -> f64 {
 }
 
 /// Other assumptions, each alone.
-fn alternatives() -> [(&'static str, Setting); 7] {
-    let usual = Setting::default();
-    let reads = |clean_reads| Setting { clean_reads, ..usual };
-    let cpu = |cpu| Setting { cpu, ..usual };
+fn alternatives() -> [(&'static str, CleaningSetting); 7] {
+    let usual = CleaningSetting::default();
+    let reads = |clean_reads| CleaningSetting { clean_reads, ..usual };
+    let cpu = |cpu| CleaningSetting { cpu, ..usual };
     let us = SimDuration::from_us;
     [
         ("live blocks, one at a time", reads(CleanReads::Block)),
@@ -151,7 +151,7 @@ fn alternatives() -> [(&'static str, Setting); 7] {
         ("segments with one read", reads(CleanReads::Segment)),
         (
             "live blocks, one at a time, and metadata written at once",
-            Setting { metadata: MetadataWrites::Immediate, ..reads(CleanReads::Block) },
+            CleaningSetting { metadata: MetadataWrites::Immediate, ..reads(CleanReads::Block) },
         ),
         // Less than a block takes to pass: every other turn is not lost.
         ("no computing for a request", cpu(CpuTimes { request: SimDuration::ZERO, ..usual.cpu })),
@@ -161,9 +161,9 @@ fn alternatives() -> [(&'static str, Setting); 7] {
 }
 
 /// Other freeblock cleaners, each alone.
-fn free_alternatives() -> [(&'static str, Setting); 5] {
-    let usual = Setting::default().freeblock();
-    let cleaner = |free_below, segments| Setting {
+fn free_alternatives() -> [(&'static str, CleaningSetting); 5] {
+    let usual = CleaningSetting::default().freeblock();
+    let cleaner = |free_below, segments| CleaningSetting {
         cleaner: Cleaner::Freeblock { free_below, segments },
         ..usual
     };
@@ -171,8 +171,11 @@ fn free_alternatives() -> [(&'static str, Setting); 5] {
         ("6 segments at once", cleaner(20, 6)),
         ("24 segments at once", cleaner(20, 24)),
         ("begun at 10 free segments", cleaner(10, 12)),
-        ("several stops in a gap", Setting { rule: Rule::Paths, region_weights: true, ..usual }),
-        ("several stops without prices by region", Setting { rule: Rule::Paths, ..usual }),
+        (
+            "several stops in a gap",
+            CleaningSetting { rule: Rule::Paths, region_weights: true, ..usual },
+        ),
+        ("several stops without prices by region", CleaningSetting { rule: Rule::Paths, ..usual }),
     ]
 }
 
@@ -196,7 +199,7 @@ fn with_others(row: Row, names: &[&str], percents: impl Iterator<Item = f64>) ->
 const COMPARED: [u32; 3] = [60, 85, 93];
 
 /// What was run.
-struct Runs {
+struct CleaningRuns {
     utilisations: Vec<u32>,
     points: Vec<Point>,
     /// At 60 and 85 %, ORIGINAL with each of [`alternatives`]; a quick run does without.
@@ -205,7 +208,7 @@ struct Runs {
     free_others: Vec<Pass>,
 }
 
-impl Runs {
+impl CleaningRuns {
     /// The points that only the chart shows are run for the chart: a pass is the paper's in any case.
     fn new(context: &Context<'_>) -> Result<Self, ConfigError> {
         let utilisations: Vec<u32> = UTILISATIONS
@@ -218,10 +221,12 @@ impl Runs {
             .map(|&utilisation| files_at(utilisation, context.seed))
             .collect();
         let files = |utilisation| pools[find(&utilisations, utilisation)];
-        let mut settings: Vec<Setting> = pools.iter().flat_map(pair).collect();
-        let assumed = |utilisation, assumptions: &[(&str, Setting)]| -> Vec<Setting> {
+        let mut settings: Vec<CleaningSetting> = pools.iter().flat_map(pair).collect();
+        let assumed = |utilisation,
+                       assumptions: &[(&str, CleaningSetting)]|
+         -> Vec<CleaningSetting> {
             let files = files(utilisation);
-            assumptions.iter().map(|&(_, setting)| Setting { files, ..setting }).collect()
+            assumptions.iter().map(|&(_, setting)| CleaningSetting { files, ..setting }).collect()
         };
         if !context.options.quick {
             settings.extend(assumed(60, &alternatives()));
@@ -308,8 +313,8 @@ impl Runs {
     }
 }
 
-fn pair(&files: &u32) -> [Setting; 2] {
-    let original = Setting { files, ..Setting::default() };
+fn pair(&files: &u32) -> [CleaningSetting; 2] {
+    let original = CleaningSetting { files, ..CleaningSetting::default() };
     [original, original.freeblock()]
 }
 
@@ -318,7 +323,7 @@ fn find(utilisations: &[u32], utilisation: u32) -> usize {
 }
 
 pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let runs = Runs::new(context)?;
+    let runs = CleaningRuns::new(context)?;
     let mut rows = runs.original(context);
     rows.extend(runs.freeblock(context));
     let most =

@@ -22,7 +22,7 @@ use freewheel_study::figure::{Axes, Figure, Line};
 
 /// One run: transactions in the foreground, scans in the background.
 #[derive(Debug, Clone, Copy)]
-struct Setting {
+struct ScanSetting {
     mpl: u32,
     policy: PolicySpec,
     rule: Rule,
@@ -47,7 +47,7 @@ const FEWER_SCANS: u64 = 1;
 /// What promotion may cost the foreground.
 const PROMOTION_COST: f64 = 0.02;
 
-impl Setting {
+impl ScanSetting {
     /// The paper's rule at a multiprogramming level.
     fn paper(context: &Context<'_>, mpl: u32) -> Self {
         // The paper does not name the foreground policy.
@@ -138,7 +138,7 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
     }
 }
 
-fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<RunResult>, ConfigError> {
+fn run_all(context: &Context<'_>, settings: &[ScanSetting]) -> Result<Vec<RunResult>, ConfigError> {
     let done = AtomicU64::new(0);
     settings
         .par_iter()
@@ -183,7 +183,7 @@ fn utilisation(result: &RunResult) -> (f64, f64) {
 
 fn untouched(
     context: &Context<'_>,
-    setting: &Setting,
+    setting: &ScanSetting,
     result: &RunResult,
 ) -> Result<bool, ConfigError> {
     let alone = setting.run_alone(context.seed, result.requests)?;
@@ -203,7 +203,7 @@ pub(super) const MPL: u32 = 10;
 
 fn fig8_rows(
     context: &Context<'_>,
-    setting: &Setting,
+    setting: &ScanSetting,
     ours: &RunResult,
 ) -> Result<Vec<Row>, ConfigError> {
     let (alone, with) = utilisation(ours);
@@ -248,12 +248,13 @@ const TRANSFERS: &str = "sizes that are rounded up have a mean of 10.2 KB. With 
 
 pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let levels: &[u32] = if context.draws() { &[1, 2, 4, 7, MPL, 15, 20] } else { &[MPL] };
-    let settings: Vec<Setting> = levels.iter().map(|&mpl| Setting::paper(context, mpl)).collect();
+    let settings: Vec<ScanSetting> =
+        levels.iter().map(|&mpl| ScanSetting::paper(context, mpl)).collect();
     let results = run_all(context, &settings)?;
     let at = levels.iter().position(|&mpl| mpl == MPL).expect("the paper's level is run");
     let rows = fig8_rows(context, &settings[at], &results[at])?;
     let rows = with_other_sizes(context, rows, |sizes| {
-        let setting = Setting { sizes, ..settings[at].with_at_most(FEWER_SCANS) };
+        let setting = ScanSetting { sizes, ..settings[at].with_at_most(FEWER_SCANS) };
         fig8_rows(context, &setting, &setting.run(context.seed)?)
     })?;
     let points = |value: fn(&RunResult) -> f64| {
@@ -276,14 +277,14 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 }
 
 pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let setting = Setting::paper(context, 7);
+    let setting = ScanSetting::paper(context, 7);
     let results = run_all(context, &[setting])?;
     let rows = |result: &RunResult| {
         let last = 100.0 * background(result).time_share_of_last(0.05).unwrap_or(0.0);
         vec![context.row("MPL 7: time for the last 5 % of the blocks", "%", 30.0, 5.0, last)]
     };
     let rows = with_other_sizes(context, rows(&results[0]), |sizes| {
-        let setting = Setting { sizes, ..setting.with_at_most(FEWER_SCANS) };
+        let setting = ScanSetting { sizes, ..setting.with_at_most(FEWER_SCANS) };
         Ok(rows(&setting.run(context.seed)?))
     })?;
     let background = background(&results[0]);
@@ -338,13 +339,13 @@ fn last_blocks(whole: &RunResult) -> String {
 }
 
 pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let settings = |rounds: u64, sizes| -> Vec<Setting> {
+    let settings = |rounds: u64, sizes| -> Vec<ScanSetting> {
         COMPARED
             .iter()
-            .map(|&part| Setting {
+            .map(|&part| ScanSetting {
                 sample_share: (part < 100).then_some(f64::from(part) / 100.0),
                 sizes,
-                ..Setting::paper(context, MPL).with_at_most(rounds)
+                ..ScanSetting::paper(context, MPL).with_at_most(rounds)
             })
             .collect()
     };
@@ -532,13 +533,13 @@ fn with_slower_switch(context: &Context<'_>) -> Result<Vec<Row>, ConfigError> {
     let scans = each
         .par_iter()
         .map(|(policy, rule)| {
-            let setting = Setting {
+            let setting = ScanSetting {
                 policy: *policy,
                 rule: *rule,
                 region_weights: *rule == Rule::Paths,
                 chains: *rule == Rule::Paths,
                 rounds: FEWER_SCANS,
-                ..Setting::paper(context, MPL)
+                ..ScanSetting::paper(context, MPL)
             };
             let experiment = setting.experiment(context.seed)?;
             let spec = DriveSpec { head_switch: SLOWER_SWITCH, ..experiment.spec.clone() };
@@ -561,7 +562,7 @@ fn beyond_of(
     context: &Context<'_>,
     policies: &[PolicySpec],
 ) -> Result<(Vec<Row>, Figure), ConfigError> {
-    let setting = |policy, rule| Setting {
+    let setting = |policy, rule| ScanSetting {
         mpl: MPL,
         policy,
         rule,
@@ -573,13 +574,13 @@ fn beyond_of(
         sizes: SIZES,
     };
     let of_each = |rule| policies.iter().map(move |&policy| setting(policy, rule));
-    let promoted = of_each(Rule::Paths).map(|paths| Setting { promote: true, ..paths });
-    let left_out = LEFT_OUT.iter().map(|&OmittedRows { region_weights, chains, .. }| Setting {
+    let promoted = of_each(Rule::Paths).map(|paths| ScanSetting { promote: true, ..paths });
+    let left_out = LEFT_OUT.iter().map(|&OmittedRows { region_weights, chains, .. }| ScanSetting {
         region_weights,
         chains,
         ..setting(PolicySpec::Fcfs, Rule::Paths)
     });
-    let settings: Vec<Setting> =
+    let settings: Vec<ScanSetting> =
         of_each(Rule::Paths).chain(of_each(Rule::Greedy)).chain(promoted).chain(left_out).collect();
     let results = run_all(context, &settings)?;
     let (paths, results) = results.split_at(policies.len());
@@ -598,7 +599,7 @@ fn beyond_of(
 
 fn untouched_row(
     context: &Context<'_>,
-    setting: &Setting,
+    setting: &ScanSetting,
     result: &RunResult,
 ) -> Result<Row, ConfigError> {
     let quantity = format!(

@@ -20,8 +20,8 @@ use serde::Serialize;
 use crate::assumed_values::{AssumedValues, GoalValue, count_moves, move_values};
 use crate::cache_curves::{Knee, knees};
 use crate::changes::{
-    Changes, ChangesBench, STARTS, Setting, VariantOfSystem, catalogue, most_changes, most_checks,
-    most_runs, relative, try_changes,
+    BaseSystem, Changes, ChangesBench, STARTS, VariantOfSystem, catalogue, most_changes,
+    most_checks, most_runs, relative, try_changes,
 };
 use crate::drive_fit::{self, DriveFit};
 use crate::measured_part::{MeasuredPart, warm_up};
@@ -530,10 +530,10 @@ impl Bench<'_> {
         }
     }
 
-    fn setting(&self, read_knees: Vec<Knee>, written: u64, has_growing_queue: bool) -> Setting {
+    fn setting(&self, read_knees: Vec<Knee>, written: u64, has_growing_queue: bool) -> BaseSystem {
         let buffer = self.experiment.spec.electronics.buffer.as_ref();
         let buffer = buffer.filter(|_| self.experiment.has_electronics());
-        Setting {
+        BaseSystem {
             read_knees,
             written: Bytes::new(written),
             has_write_cache: buffer.is_some_and(|buffer| buffer.write_cache != WriteCache::Off),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::TraceError;
-use crate::input::{Input, Progress};
+use crate::input::{BytesConsumed, Input};
 use crate::read_error::{not_a_device, plain};
 use crate::spool::SpooledTrace;
 
@@ -60,7 +60,7 @@ impl TraceBytes {
         match self {
             Self::File(path) => Input::open(path, lenient),
             Self::Memory(bytes) => {
-                let progress = Progress::of_total(bytes.len() as u64);
+                let progress = BytesConsumed::of_total(bytes.len() as u64);
                 Input::new(Cursor::new(Arc::clone(bytes)), progress, lenient)
             }
             Self::Spooled(spooled) => Input::open(spooled.path(), lenient),

@@ -30,13 +30,13 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Bytes of the file on disk that have been consumed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Progress {
+pub(crate) struct BytesConsumed {
     read: Arc<AtomicU64>,
     /// 0 when unknown.
     pub total: u64,
 }
 
-impl Progress {
+impl BytesConsumed {
     pub fn of_total(total: u64) -> Self {
         Self { total, ..Self::default() }
     }
@@ -140,21 +140,21 @@ pub(crate) struct Input {
     /// The first bytes; shorter than [`HEAD_BYTES`] only when the stream is.
     pub head: Vec<u8>,
     rest: Decompressed,
-    pub progress: Progress,
+    pub progress: BytesConsumed,
 }
 
 impl Input {
     /// Opens the file at `path`. A lenient stream ends at damage; a strict one fails there.
     pub fn open(path: &Path, lenient: bool) -> io::Result<Self> {
         let file = File::open(path)?;
-        let progress = Progress::of_total(file.metadata()?.len());
+        let progress = BytesConsumed::of_total(file.metadata()?.len());
         Self::new(file, progress, lenient)
     }
 
     /// Takes any stream; its length may be unknown.
     pub fn new(
         raw: impl Read + Send + 'static,
-        progress: Progress,
+        progress: BytesConsumed,
         lenient: bool,
     ) -> io::Result<Self> {
         let mut rest = Decompressed::new(raw, progress.clone())?;
@@ -214,7 +214,7 @@ impl BufRead for Stream {
 /// The file on disk: counts the bytes consumed, and separates failures of the file from damage.
 struct Counted<R> {
     inner: BufReader<R>,
-    progress: Progress,
+    progress: BytesConsumed,
     failed: Arc<AtomicBool>,
 }
 
@@ -310,7 +310,7 @@ struct Decompressed {
     inner: Box<dyn Read + Send>,
     /// `None` for a file that is not compressed.
     compression: Option<Compression>,
-    progress: Progress,
+    progress: BytesConsumed,
     /// True if the file itself could not be read.
     failed: Arc<AtomicBool>,
     damage: DamageMet,
@@ -319,7 +319,7 @@ struct Decompressed {
 }
 
 impl Decompressed {
-    fn new(raw: impl Read + Send + 'static, progress: Progress) -> io::Result<Self> {
+    fn new(raw: impl Read + Send + 'static, progress: BytesConsumed) -> io::Result<Self> {
         let failed = Arc::new(AtomicBool::new(false));
         let inner = BufReader::with_capacity(BUFFER_BYTES, raw);
         let mut file = Counted { inner, progress: progress.clone(), failed: Arc::clone(&failed) };
@@ -413,7 +413,8 @@ mod tests {
     }
 
     fn read_back(bytes: Vec<u8>) -> Vec<u8> {
-        let input = Input::new(Trickle(Cursor::new(bytes)), Progress::default(), false).unwrap();
+        let input =
+            Input::new(Trickle(Cursor::new(bytes)), BytesConsumed::default(), false).unwrap();
         let mut out = Vec::new();
         input.into_stream().read_to_end(&mut out).unwrap();
         out
@@ -452,7 +453,7 @@ mod tests {
         assert_eq!(read_back(padded.clone()), b"a\nb\n");
         for garbage in [[&two[..], b"x"].concat(), [padded, gzip(b"c\n")].concat()] {
             let raw = Cursor::new(garbage);
-            let input = Input::new(raw, Progress::default(), false).unwrap();
+            let input = Input::new(raw, BytesConsumed::default(), false).unwrap();
             let damage = input.damage();
             assert!(input.into_stream().read_to_end(&mut Vec::new()).is_err());
             assert!(damage.get().is_some());
@@ -469,7 +470,7 @@ mod tests {
     fn progress_counts_compressed_bytes() {
         let bytes = zstd::encode_all(&long_text()[..], 1).unwrap();
         let length = bytes.len() as u64;
-        let input = Input::new(Cursor::new(bytes), Progress::of_total(length), false).unwrap();
+        let input = Input::new(Cursor::new(bytes), BytesConsumed::of_total(length), false).unwrap();
         let progress = input.progress.clone();
         io::copy(&mut input.into_stream(), &mut io::sink()).unwrap();
         assert_eq!(progress.read(), length);

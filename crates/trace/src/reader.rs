@@ -17,7 +17,7 @@ use crate::fault::{Fault, printable};
 use crate::format::blktrace::{open_processors, other_processors};
 use crate::format::parquet::{ParquetSource, is_parquet};
 use crate::format::{Clock, How, Layer, Numbers, Question, Timing, UnitFound};
-use crate::input::{Damage, DamageMet, Input, Progress};
+use crate::input::{BytesConsumed, Damage, DamageMet, Input};
 use crate::no_trace::{self, NoTrace};
 use crate::read_error::{IN_UTF_16, plain};
 use crate::scan::TimeUnit;
@@ -74,7 +74,7 @@ pub struct TraceReader {
     /// From the first record on.
     reading: Option<Reading>,
     /// Progress of the first pass, if this reader makes it.
-    surveyed: Option<Progress>,
+    surveyed: Option<BytesConsumed>,
     delivered: u64,
     ended: bool,
     /// Subtracted from every time; known from the first record on.
@@ -87,7 +87,7 @@ pub struct TraceReader {
 /// The records of a trace, by arrival.
 struct Reading {
     source: Box<dyn Source>,
-    progress: Progress,
+    progress: BytesConsumed,
     damage: DamageMet,
 }
 

@@ -44,8 +44,8 @@ pub struct CacheArgs {
     #[arg(long, value_name = "SHARE", value_parser = super::share)]
     warm_up: Option<f64>,
     /// Policies that run with a drive, too
-    #[arg(long, value_enum, default_value_t = Runs::Best)]
-    response: Runs,
+    #[arg(long, value_enum, default_value_t = RunChoice::Best)]
+    response: RunChoice,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
     drive: String,
@@ -64,7 +64,7 @@ pub struct CacheArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Runs {
+enum RunChoice {
     /// LRU, and the other policy that misses least
     Best,
     /// Every policy
@@ -73,12 +73,12 @@ enum Runs {
     None,
 }
 
-impl From<Runs> for ResponseRuns {
-    fn from(runs: Runs) -> Self {
+impl From<RunChoice> for ResponseRuns {
+    fn from(runs: RunChoice) -> Self {
         match runs {
-            Runs::Best => Self::Best,
-            Runs::All => Self::All,
-            Runs::None => Self::None,
+            RunChoice::Best => Self::Best,
+            RunChoice::All => Self::All,
+            RunChoice::None => Self::None,
         }
     }
 }

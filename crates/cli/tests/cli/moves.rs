@@ -506,9 +506,8 @@ fn a_copy_gets_its_name_only_when_it_has_the_contents_of_its_original() {
     assert_eq!(std::fs::read_to_string(bench.at(&format!("b/{name}"))).unwrap(), "contents");
 }
 
-#[test]
-fn the_files_of_a_log_are_copied_from_the_folder_that_a_person_names() {
-    let bench = Bench::new("");
+/// A log of pages, some of which no folder has.
+fn log_of_pages(bench: &Bench) -> String {
     let line = |second: u32, path: &str| {
         format!(
             "www.example:443 192.0.2.1 - - [01/Aug/2024:00:00:0{second} +0000] \"GET {path} HTTP/1.1\" 200 900\n"
@@ -527,7 +526,13 @@ fn the_files_of_a_log_are_copied_from_the_folder_that_a_person_names() {
     ];
     let lines: String = (0..).zip(paths).map(|(second, path)| line(second, path)).collect();
     let other = line(9, "/page").replace("www.", "img.");
-    let log = write(&bench, "access.log", &(lines + &other));
+    write(bench, "access.log", &(lines + &other))
+}
+
+#[test]
+fn the_files_of_a_log_are_copied_from_the_folder_that_a_person_names() {
+    let bench = Bench::new("");
+    let log = log_of_pages(&bench);
     let args = ["plan", "place", &log, "--disks", "2", "--drive", "tr96", "--requests", "1000"];
     let said = stdout(&[&args[..], &["--out", &bench.at("out")]].concat());
     assert!(said.contains("commands: "), "{said}");

@@ -25,12 +25,12 @@ impl Span {
 
 /// The fewest runs in a row that hold every track of their cylinders: a cylinder, or a band.
 #[derive(Clone, Copy)]
-pub(super) struct Piece<'a> {
+pub(super) struct CylinderPiece<'a> {
     pub runs: &'a [Run],
     pub span: Span,
 }
 
-impl Piece<'_> {
+impl CylinderPiece<'_> {
     /// The kind of all its tracks, None where they differ.
     fn kind(&self) -> Option<usize> {
         let kind = self.runs[0].kind;
@@ -50,9 +50,9 @@ impl Piece<'_> {
 }
 
 /// True if the tracks of two pieces have the same angles from their first track on.
-pub(super) fn same_angles(a: &Piece<'_>, b: &Piece<'_>) -> bool {
+pub(super) fn same_angles(a: &CylinderPiece<'_>, b: &CylinderPiece<'_>) -> bool {
     let from_first =
-        |piece: &Piece<'_>, run: &Run| (run.angle - piece.runs[0].angle).rem_euclid(TURN);
+        |piece: &CylinderPiece<'_>, run: &Run| (run.angle - piece.runs[0].angle).rem_euclid(TURN);
     a.runs.len() == b.runs.len()
         && a.runs.iter().zip(b.runs).all(|(x, y)| {
             (x.tracks, x.angle_each) == (y.tracks, y.angle_each)
@@ -70,8 +70,8 @@ pub(super) struct Group<'a> {
 /// Joins pieces in a row where `alike` holds. The pieces together are `runs`.
 pub(super) fn join<'a>(
     runs: &'a [Run],
-    pieces: &[Piece<'a>],
-    alike: impl Fn(&Piece<'_>, &Piece<'_>) -> bool,
+    pieces: &[CylinderPiece<'a>],
+    alike: impl Fn(&CylinderPiece<'_>, &CylinderPiece<'_>) -> bool,
 ) -> Vec<Group<'a>> {
     let mut rest = runs;
     let groups = pieces.chunk_by(|a, b| a.continues(b) && alike(a, b));
@@ -93,7 +93,7 @@ pub(super) fn pieces<'a>(
     runs: &'a [Run],
     tracks: &[Track],
     surfaces: u32,
-) -> Result<Vec<Piece<'a>>, ImportError> {
+) -> Result<Vec<CylinderPiece<'a>>, ImportError> {
     let mut pieces = Vec::new();
     let mut rest = runs;
     while !rest.is_empty() {
@@ -107,7 +107,7 @@ pub(super) fn pieces<'a>(
     }
 }
 
-fn first_piece(runs: &[Run], surfaces: u32) -> Result<Piece<'_>, ImportError> {
+fn first_piece(runs: &[Run], surfaces: u32) -> Result<CylinderPiece<'_>, ImportError> {
     let (low, high) = runs[0].cylinders();
     let mut span = Span { first: low, last: high };
     let mut tracks = 0;
@@ -121,7 +121,7 @@ fn first_piece(runs: &[Run], surfaces: u32) -> Result<Piece<'_>, ImportError> {
         span = span.around(low, high);
         tracks += run.tracks;
         if tracks >= span.cylinders() * i64::from(surfaces) {
-            let piece = Piece { runs: &runs[..=index], span };
+            let piece = CylinderPiece { runs: &runs[..=index], span };
             return each_track_once(piece.runs, surfaces, span).map(|()| piece);
         }
     }
@@ -180,7 +180,7 @@ fn without_blocks(runs: &[Run], (head, cylinder): (i64, i64), span: Span) -> Imp
     unrepresentable(&runs[0].at, rule)
 }
 
-fn is_even(piece: &Piece<'_>, tracks: &[Track]) -> bool {
+fn is_even(piece: &CylinderPiece<'_>, tracks: &[Track]) -> bool {
     piece.runs.iter().all(|run| sectors(run, tracks) == sectors(&piece.runs[0], tracks))
 }
 
@@ -190,8 +190,8 @@ fn sectors(run: &Run, tracks: &[Track]) -> i64 {
 
 /// Reason for tracks of different density in the first of these pieces: heads differ, or LBNs run through
 /// several densities on one head before they come to the next.
-fn uneven_sectors(pieces: &[Piece<'_>], tracks: &[Track], surfaces: u32) -> ImportError {
-    let Piece { runs, span } = pieces[0];
+fn uneven_sectors(pieces: &[CylinderPiece<'_>], tracks: &[Track], surfaces: u32) -> ImportError {
+    let CylinderPiece { runs, span } = pieces[0];
     let at = &runs[0].at;
     let stretches = stretches(runs, |run| tracks[run.kind].sectors);
     let heads: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.head == b.head).collect();
@@ -237,7 +237,7 @@ fn first_difference(a: &[Stretch], b: &[Stretch]) -> Option<i64> {
 }
 
 /// Sectors of the tracks of each head, None where one head has several numbers.
-fn by_head(piece: &Piece<'_>, tracks: &[Track], surfaces: u32) -> Option<Vec<i64>> {
+fn by_head(piece: &CylinderPiece<'_>, tracks: &[Track], surfaces: u32) -> Option<Vec<i64>> {
     let mut heads = vec![None; surfaces as usize];
     for run in piece.runs {
         let sectors = tracks[run.kind].sectors;

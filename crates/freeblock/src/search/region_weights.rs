@@ -42,15 +42,15 @@ pub(crate) struct RegionWeights {
     /// For each level of the tree whose nodes hold several regions, upwards: the greatest weight under each
     /// node.
     above: Vec<Vec<u64>>,
-    regions: Vec<Region>,
-    all: Region,
+    regions: Vec<RegionBlocks>,
+    all: RegionBlocks,
     /// Decisions until the next update.
     due: u64,
 }
 
 /// Blocks of 512 B that became wanted, and those still wanted.
 #[derive(Debug, Clone, Copy, Default)]
-struct Region {
+struct RegionBlocks {
     asked: u64,
     left: u64,
 }
@@ -66,8 +66,8 @@ impl RegionWeights {
             shift,
             region_weights: vec![ONE; regions],
             above: above.map(|level| vec![ONE; index.nodes(level)]).collect(),
-            regions: vec![Region::default(); regions],
-            all: Region::default(),
+            regions: vec![RegionBlocks::default(); regions],
+            all: RegionBlocks::default(),
             due: 0,
         }
     }
@@ -105,8 +105,8 @@ impl RegionWeights {
             self.due = 0;
         }
         if self.all.left == 0 {
-            self.regions.fill(Region::default());
-            self.all = Region::default();
+            self.regions.fill(RegionBlocks::default());
+            self.all = RegionBlocks::default();
         }
         self.for_each_part(tracks, from, to, |region_weights, region, blocks| {
             // Until the next update an empty region's weight is the least, which would hide the new
@@ -138,7 +138,7 @@ impl RegionWeights {
         });
     }
 
-    fn change(&mut self, region: usize, change: impl Fn(&mut Region)) {
+    fn change(&mut self, region: usize, change: impl Fn(&mut RegionBlocks)) {
         change(&mut self.regions[region]);
         change(&mut self.all);
     }
@@ -175,7 +175,7 @@ impl RegionWeights {
             return;
         }
         self.due = EVERY - 1;
-        let Region { asked: all_asked, left: all_left } = self.all;
+        let RegionBlocks { asked: all_asked, left: all_left } = self.all;
         for (weight, region) in self.region_weights.iter_mut().zip(&self.regions) {
             // The ratio of both shares with one division.
             let part = u128::from(region.left) * u128::from(all_asked);
@@ -342,7 +342,7 @@ mod tests {
             }
             prop_assume!(chunks.contains(&Chunk::Wanted));
             (0..=EVERY).for_each(|_| region_weights.refresh());
-            let mut plain = vec![Region::default(); region_weights.regions.len()];
+            let mut plain = vec![RegionBlocks::default(); region_weights.regions.len()];
             for (chunk, state) in (0..).zip(&chunks).filter(|(_, state)| **state != Chunk::Never) {
                 let (from, to) = bounds(chunk);
                 for block in from..to {

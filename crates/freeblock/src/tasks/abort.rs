@@ -5,7 +5,7 @@ use freewheel_units::{Op, SimTime};
 use super::Tasks;
 use super::grid::{BlockRun, runs_in};
 use super::spec::{BlockSelection, Extent, REPEATED_EXTENTS_MAX, TaskError, TaskId, merge};
-use super::task::Part;
+use super::task::TaskPart;
 
 impl Tasks {
     /// Wants these blocks of a task no longer, in no round (table 1: `freeblock_abort`). How many were
@@ -135,7 +135,7 @@ impl Tasks {
         for part in 0..self.tasks[&id].parts.len() {
             let run = (0, self.part(id, part).grid.blocks);
             self.abort_run(id, part, run);
-            let Part { layer, .. } = *self.part(id, part);
+            let TaskPart { layer, .. } = *self.part(id, part);
             let members = &mut self.layers[layer].members;
             members.retain(|&member| member != id);
             match members[..] {

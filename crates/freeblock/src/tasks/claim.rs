@@ -7,7 +7,7 @@ use super::layer::{Layer, Shape};
 use super::spec::{
     Extent, LAYERS_MAX, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, Until, merge,
 };
-use super::task::{Part, Task};
+use super::task::{Task, TaskPart};
 use super::{Event, Tasks};
 use crate::bitmap::Bitmap;
 use crate::search::LayerKey;
@@ -76,7 +76,8 @@ impl Tasks {
         }
         let own = (!members.is_empty()).then(|| Bitmap::new(grid.blocks));
         members.push(id);
-        let part = Part { grid, layer, own, promoted: None, deferred: None, repeats: Vec::new() };
+        let part =
+            TaskPart { grid, layer, own, promoted: None, deferred: None, repeats: Vec::new() };
         let task = self.tasks.get_mut(&id).expect("a task that has not ended");
         task.parts.push(part);
         task.parts.len() - 1
@@ -101,11 +102,11 @@ impl Tasks {
         }
     }
 
-    pub(super) fn part(&self, id: TaskId, part: usize) -> &Part {
+    pub(super) fn part(&self, id: TaskId, part: usize) -> &TaskPart {
         &self.tasks[&id].parts[part]
     }
 
-    pub(super) fn part_mut(&mut self, id: TaskId, part: usize) -> &mut Part {
+    pub(super) fn part_mut(&mut self, id: TaskId, part: usize) -> &mut TaskPart {
         &mut self.tasks.get_mut(&id).expect("a task that has not ended").parts[part]
     }
 
@@ -159,7 +160,7 @@ impl Tasks {
     pub(super) fn want_reads(&mut self, id: TaskId, part: usize, runs: &[BlockRun]) {
         for &run in runs {
             self.give(id, part, run);
-            let Part { promoted, deferred, grid, .. } = self.part(id, part);
+            let TaskPart { promoted, deferred, grid, .. } = self.part(id, part);
             let grid = *grid;
             let aside = [promoted, deferred].into_iter().flatten();
             let waiting: Vec<BlockRun> = aside.flat_map(|set| runs_in(set, run)).collect();

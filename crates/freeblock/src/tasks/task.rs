@@ -11,7 +11,7 @@ use crate::bitmap::Bitmap;
 pub(super) struct Task {
     /// Without its extents, which are in the parts.
     pub spec: TaskSpec,
-    pub parts: Vec<Part>,
+    pub parts: Vec<TaskPart>,
     /// Number of the current round, from zero.
     pub round: u64,
     pub since: SimTime,
@@ -23,7 +23,7 @@ pub(super) struct Task {
 
 /// Blocks of a task with one alignment, which are on one layer of the scheduler.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(super) struct TaskPart {
     pub grid: BlockGrid,
     /// Number of the layer.
     pub layer: usize,
@@ -135,7 +135,7 @@ impl Task {
     }
 }
 
-impl Part {
+impl TaskPart {
     pub fn promote(&mut self, run: BlockRun) {
         let blocks = self.grid.blocks;
         self.promoted.get_or_insert_with(|| Bitmap::new(blocks)).insert(run.0, run.1);

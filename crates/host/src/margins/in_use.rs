@@ -30,7 +30,7 @@ pub struct MarginInUse {
 
 /// Observed movements of a kind, and the late ones among them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
+pub(crate) struct MarginCounts {
     pub movements: u64,
     pub late: u64,
 }
@@ -46,7 +46,7 @@ impl Learner {
             .flat_map(|op| classes.iter().map(move |&class| (op, class)));
         kinds
             .filter_map(|(op, class)| {
-                let Counts { movements, late } = self.ended[number(op)].counts[class];
+                let MarginCounts { movements, late } = self.ended[number(op)].counts[class];
                 let cylinders = seek_class_cylinders(class);
                 (movements > 0).then(|| MarginInUse {
                     op,

@@ -32,7 +32,7 @@ mod lateness;
 use freewheel_units::{Op, SimDuration};
 
 use self::delay_budget::{DelayBudget, TURN_PRICE};
-use self::in_use::Counts;
+use self::in_use::MarginCounts;
 use self::lateness::{BINS, BINS_A_TURN, Curve, Lateness};
 use crate::predict::{Conservatism, PredictionSpec};
 use freewheel_model::drive::{
@@ -85,7 +85,7 @@ pub(crate) struct Learner {
 struct Ended {
     classes: Vec<Lateness>,
     /// In the same order.
-    counts: Vec<Counts>,
+    counts: Vec<MarginCounts>,
     /// By distance: both directions together.
     distances: Vec<Lateness>,
 }
@@ -198,7 +198,7 @@ impl Default for Ended {
     fn default() -> Self {
         Self {
             classes: vec![Lateness::default(); SEEK_CLASSES],
-            counts: vec![Counts::default(); SEEK_CLASSES],
+            counts: vec![MarginCounts::default(); SEEK_CLASSES],
             distances: vec![Lateness::default(); SEEK_DISTANCES],
         }
     }

@@ -15,14 +15,14 @@ pub struct Command {
     /// Number of blocks.
     pub blocks: u32,
     /// The last part of a command that belongs to a foreground request, if any does.
-    pub foreground: Option<Part>,
+    pub foreground: Option<ForegroundPart>,
     /// Free work in the command. Blocks between these runs, and before the foreground's, are read in vain.
     pub runs: Vec<FreeRun>,
 }
 
 /// A part of a foreground request, or all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ForegroundPart {
     /// The request's.
     pub sequence: u64,
     /// First block.

@@ -4,7 +4,7 @@ mod command;
 mod host;
 mod predictive;
 
-pub use command::{Command, Finished, Part};
+pub use command::{Command, Finished, ForegroundPart};
 pub use host::{
     Answer, Erase, HostScheduler, OWN_COMMANDS, REGION_BLOCKS, Request, WrittenRegions,
 };

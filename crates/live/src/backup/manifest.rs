@@ -100,7 +100,7 @@ pub struct Parent {
 
 /// A region's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Region {
+struct BackupRegion {
     sum: u128,
     /// Blocks in it.
     blocks: u32,
@@ -124,7 +124,7 @@ pub struct Manifest {
     /// Wanted parts of the range, in ascending order and disjoint; empty for all of it.
     wanted: Vec<BlockRange>,
     /// Regions with blocks, by their places on the drive.
-    regions: BTreeMap<u64, Region>,
+    regions: BTreeMap<u64, BackupRegion>,
     /// Ranges that could not be read.
     pub unreadable: Vec<BlockRange>,
 }
@@ -487,7 +487,7 @@ impl Manifest {
         for BlockRange { first_block, blocks } in &self.wanted {
             let _ = writeln!(text, "wanted {first_block} {blocks}");
         }
-        for (region, Region { sum, blocks }) in &self.regions {
+        for (region, BackupRegion { sum, blocks }) in &self.regions {
             let first = self.bounds(*region).first_block;
             let _ = writeln!(text, "region {first} {blocks} {sum:032x}");
         }
@@ -549,7 +549,7 @@ impl Manifest {
     }
 
     /// Reads a line of a region that comes after those that are there.
-    fn next_region(&self, line: &str) -> Option<(u64, Region)> {
+    fn next_region(&self, line: &str) -> Option<(u64, BackupRegion)> {
         let mut words = word(line, "region")?.split(' ');
         let first: u64 = words.next()?.parse().ok()?;
         let blocks: u32 = words.next()?.parse().ok()?;
@@ -561,7 +561,8 @@ impl Manifest {
             first == bounds.first_block && (1..=self.wanted_of(region)).contains(&blocks.into())
         };
         let is_next = self.regions.last_key_value().is_none_or(|(last, _)| *last < region);
-        (fits && is_next && words.next().is_none()).then_some((region, Region { sum, blocks }))
+        (fits && is_next && words.next().is_none())
+            .then_some((region, BackupRegion { sum, blocks }))
     }
 
     /// Reads a line of blocks that come after those that are there.

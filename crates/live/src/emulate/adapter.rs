@@ -42,7 +42,7 @@ pub struct HostAdapter {
     drive: EmulatedDrive,
     /// The last time that it was told.
     now: SimTime,
-    requests: BTreeMap<u64, Progress>,
+    requests: BTreeMap<u64, RequestProgress>,
     /// Requests of which not all commands have been sent, in order.
     outside: VecDeque<u64>,
     /// Commands at the drive.
@@ -59,7 +59,7 @@ struct Sent {
 }
 
 /// Progress of a request.
-struct Progress {
+struct RequestProgress {
     request: Request,
     /// First block for which no command has been sent.
     next: Lbn,
@@ -93,7 +93,8 @@ impl HostAdapter {
     pub fn submit(&mut self, now: SimTime, id: u64, request: Request) {
         self.now = self.now.max(now);
         let left = if request.op == Op::Flush { 0 } else { request.blocks };
-        let progress = Progress { request, next: request.start, left, in_flight: 0, bad: None };
+        let progress =
+            RequestProgress { request, next: request.start, left, in_flight: 0, bad: None };
         let twice = self.requests.insert(id, progress);
         assert!(twice.is_none(), "request {id} is not done");
         if request.op == Op::Flush {

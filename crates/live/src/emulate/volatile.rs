@@ -28,7 +28,7 @@ pub struct PowerCut {
 /// Writes and zeroes that are not in the store.
 pub(super) struct Volatile {
     /// By their first byte; no two of them overlap.
-    pieces: BTreeMap<u64, Piece>,
+    pieces: BTreeMap<u64, WrittenBytes>,
     /// The first bytes of all pieces, in no order, to choose one by chance.
     places: Vec<u64>,
     /// The memory that all of them take, and may take.
@@ -40,7 +40,7 @@ pub(super) struct Volatile {
 }
 
 /// Bytes that follow on each other.
-struct Piece {
+struct WrittenBytes {
     length: u64,
     what: Written,
     /// Index of the piece in [`Volatile::places`].
@@ -66,7 +66,7 @@ impl Written {
     }
 }
 
-impl Piece {
+impl WrittenBytes {
     fn weight(&self) -> u64 {
         match &self.what {
             Written::Data(data) => data.len() as u64 + PIECE_BYTES,
@@ -240,7 +240,7 @@ impl Volatile {
     }
 
     fn insert(&mut self, start: u64, length: u64, what: Written) {
-        let piece = Piece { length, what, place: self.places.len() };
+        let piece = WrittenBytes { length, what, place: self.places.len() };
         self.weight += piece.weight();
         self.places.push(start);
         self.pieces.insert(start, piece);
@@ -416,7 +416,7 @@ mod tests {
         for _ in 0..2000 {
             world.write(&mut requests);
             assert!(world.cache.weight <= 20_000, "{}", world.cache.weight);
-            let counted: u64 = world.cache.pieces.values().map(Piece::weight).sum();
+            let counted: u64 = world.cache.pieces.values().map(WrittenBytes::weight).sum();
             assert_eq!(
                 (counted, world.cache.places.len()),
                 (world.cache.weight, world.cache.pieces.len())

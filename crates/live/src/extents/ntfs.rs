@@ -44,7 +44,7 @@ pub(super) fn find<E: From<FileSystemError>>(
     size_bytes: u64,
     mut read: impl FnMut(&Extents) -> Result<Parts, E>,
 ) -> Result<Allocated, E> {
-    let layout = Layout::new(head, size_bytes)?;
+    let layout = NtfsLayout::new(head, size_bytes)?;
     let mut metadata = Vec::new();
     let mut reader = |range: ByteRange| -> Result<Vec<u8>, E> {
         metadata.push(range);
@@ -80,13 +80,13 @@ pub(super) fn find<E: From<FileSystemError>>(
     })
 }
 
-fn bytes(range: ByteRange, layout: &Layout) -> ByteRange {
+fn bytes(range: ByteRange, layout: &NtfsLayout) -> ByteRange {
     let [from, length] = [range.offset_bytes, range.length_bytes].map(|n| n * layout.cluster_bytes);
     ByteRange::new(from, length)
 }
 
 /// Sizes and places of a volume.
-struct Layout {
+struct NtfsLayout {
     cluster_bytes: u64,
     clusters: u64,
     /// Bytes of the volume with the copy of its boot sector, where that fits the drive.
@@ -96,7 +96,7 @@ struct Layout {
     record_bytes: u64,
 }
 
-impl Layout {
+impl NtfsLayout {
     fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
         let (sector, sectors) = (number(0x0b, 2, head), number(0x28, 8, head));
         let per_cluster = match number(0x0d, 1, head) {

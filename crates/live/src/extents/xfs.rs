@@ -53,7 +53,7 @@ pub(super) fn find<E: From<FileSystemError>>(
     size_bytes: u64,
     mut read: impl FnMut(&Extents) -> Result<Parts, E>,
 ) -> Result<Allocated, E> {
-    let layout = Layout::new(head, size_bytes)?;
+    let layout = XfsLayout::new(head, size_bytes)?;
     let mut metadata = Vec::new();
     let mut reader = |ranges: Vec<ByteRange>| {
         metadata.extend(ranges.iter().copied());
@@ -88,7 +88,7 @@ pub(super) fn find<E: From<FileSystemError>>(
 }
 
 /// Sizes and places of a file system.
-struct Layout {
+struct XfsLayout {
     block_bytes: u64,
     blocks: u64,
     group_blocks: u64,
@@ -117,7 +117,7 @@ struct TreeBlock {
     level: u64,
 }
 
-impl Layout {
+impl XfsLayout {
     fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
         let (block_bytes, blocks) = (number(4, 4, head), number(8, 8, head));
         let (group_blocks, groups) = (number(84, 4, head), number(88, 4, head));

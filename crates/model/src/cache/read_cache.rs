@@ -106,7 +106,7 @@ pub struct ReadCache<A> {
 
 /// The part of a range that lies in one cache block.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
+pub(super) struct CacheBlockPart {
     /// Number of the cache block.
     pub key: u64,
     /// Blocks of 512 bytes within it.
@@ -141,16 +141,17 @@ pub(super) struct Pieces {
 }
 
 impl Iterator for Pieces {
-    type Item = Piece;
+    type Item = CacheBlockPart;
 
     #[inline]
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<CacheBlockPart> {
         if self.at >= self.end {
             return None;
         }
         let behind = self.first + self.size;
         let stop = behind.min(self.end);
-        let piece = Piece { key: self.key, sectors: self.at - self.first..stop - self.first };
+        let piece =
+            CacheBlockPart { key: self.key, sectors: self.at - self.first..stop - self.first };
         (self.at, self.first) = (stop, behind);
         self.key += 1;
         Some(piece)
@@ -285,7 +286,7 @@ impl<A: BlockAddress> ReadCache<A> {
         pieces(range, self.size).for_each(|piece| self.fill(piece));
     }
 
-    fn fill(&mut self, Piece { key, sectors }: Piece) {
+    fn fill(&mut self, CacheBlockPart { key, sectors }: CacheBlockPart) {
         match self.admit(key) {
             Some(Admitted { slot, is_new: true }) => self.valid.put(slot, sectors),
             Some(Admitted { slot, .. }) => self.valid.set(slot, sectors),
@@ -314,7 +315,7 @@ impl<A: BlockAddress> ReadCache<A> {
     pub fn prefetch(&mut self, range: BlockRange<A>, kind: PrefetchKind) {
         let Self { size, residents, unread, valid, .. } = self;
         let unread = unread.get_or_insert_with(|| UnreadMarks::new(size.get()));
-        for Piece { key, sectors } in pieces(range, *size) {
+        for CacheBlockPart { key, sectors } in pieces(range, *size) {
             match residents.enter(key) {
                 None => unread.brought(None, kind, sectors),
                 Some(Err(slot)) => {
@@ -338,7 +339,7 @@ impl<A: BlockAddress> ReadCache<A> {
     /// A read has waited for these blocks, which have just been prefetched. That is no further use of
     /// their cache blocks.
     pub fn prefetch_was_used(&mut self, range: BlockRange<A>) {
-        for Piece { key, sectors } in pieces(range, self.size) {
+        for CacheBlockPart { key, sectors } in pieces(range, self.size) {
             if let (Some(slot), Some(unread)) = (self.residents.resident(key), &mut self.unread) {
                 unread.used(slot, sectors);
             }
@@ -368,7 +369,7 @@ impl<A: BlockAddress> ReadCache<A> {
 
     /// Blocks are no longer what the cache holds. A cache block without a valid block leaves.
     pub fn invalidate(&mut self, range: BlockRange<A>) {
-        for Piece { key, sectors } in pieces(range, self.size) {
+        for CacheBlockPart { key, sectors } in pieces(range, self.size) {
             let Some(slot) = self.residents.resident(key) else { continue };
             if let Some(unread) = &mut self.unread {
                 unread.lost(slot, sectors.clone());
@@ -390,7 +391,7 @@ impl<A: BlockAddress> ReadCache<A> {
                 found(BlockRange::new(A::from_number(run.start), blocks));
             }
         };
-        for Piece { key, sectors } in pieces(range, self.size) {
+        for CacheBlockPart { key, sectors } in pieces(range, self.size) {
             let end = key * size + sectors.end;
             if self.has_all(key, sectors) {
                 pass(&run);
@@ -407,6 +408,6 @@ impl<A: BlockAddress> ReadCache<A> {
 
     /// True if all blocks of a range are in memory; no use of them.
     pub fn contains(&self, range: BlockRange<A>) -> bool {
-        pieces(range, self.size).all(|Piece { key, sectors }| self.has_all(key, sectors))
+        pieces(range, self.size).all(|CacheBlockPart { key, sectors }| self.has_all(key, sectors))
     }
 }

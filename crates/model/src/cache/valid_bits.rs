@@ -12,7 +12,7 @@ pub(super) struct ValidBits {
 }
 
 /// Sectors of one word.
-struct Part {
+struct WordMask {
     word: usize,
     mask: u64,
 }
@@ -29,11 +29,11 @@ pub(super) struct Unset {
 const WORD: u64 = 64;
 
 /// The words that hold `sectors`, and which of their bits.
-fn parts(sectors: Range<u64>) -> impl Iterator<Item = Part> {
+fn parts(sectors: Range<u64>) -> impl Iterator<Item = WordMask> {
     (sectors.start / WORD..sectors.end.div_ceil(WORD)).map(move |word| {
         let from = sectors.start.saturating_sub(word * WORD);
         let end = (sectors.end - word * WORD).min(WORD);
-        Part { word: word as usize, mask: (u64::MAX >> (WORD - (end - from))) << from }
+        WordMask { word: word as usize, mask: (u64::MAX >> (WORD - (end - from))) << from }
     })
 }
 
@@ -124,7 +124,7 @@ impl ValidBits {
             return runs(!self.words[slot as usize] & one_word(&sectors), 0, found);
         }
         let at = slot as usize * self.words_per_slot;
-        for Part { word, mask } in parts(sectors) {
+        for WordMask { word, mask } in parts(sectors) {
             runs(!self.words[at + word] & mask, word as u64 * WORD, &mut found);
         }
     }
@@ -136,7 +136,7 @@ impl ValidBits {
             return !self.words[slot as usize] & one_word(&sectors) == 0;
         }
         let at = slot as usize * self.words_per_slot;
-        parts(sectors).all(|Part { word, mask }| !self.words[at + word] & mask == 0)
+        parts(sectors).all(|WordMask { word, mask }| !self.words[at + word] & mask == 0)
     }
 }
 

@@ -113,7 +113,7 @@ fn zones_of(spec: &DriveSpec, index: usize, first_lbn: u64) -> Result<Vec<Zone>,
     let mut pieces = pieces(spec, said, &zones);
     drop_spares(&mut pieces, said, &key)?;
     let mut lbn = first_lbn;
-    for Piece { surface, positions } in pieces {
+    for SurfacePiece { surface, positions } in pieces {
         let zone = &mut zones[surface as usize];
         if zone.segments.is_empty() {
             zone.first_lbn = lbn;
@@ -164,13 +164,13 @@ fn surface_zone(
 }
 
 /// Consecutive positions of a surface with consecutive LBNs.
-struct Piece {
+struct SurfacePiece {
     surface: u32,
     positions: Range<u64>,
 }
 
 /// Data and spares of a zone of the file in LBN order.
-fn pieces(spec: &DriveSpec, said: &ZoneSpec, zones: &[Zone]) -> Vec<Piece> {
+fn pieces(spec: &DriveSpec, said: &ZoneSpec, zones: &[Zone]) -> Vec<SurfacePiece> {
     let holes: Vec<Vec<Range<u64>>> =
         (0..).zip(zones).map(|(surface, zone)| holes_of(said, zone, surface)).collect();
     let orders: Vec<&SurfaceOrder> =
@@ -183,7 +183,7 @@ fn pieces(spec: &DriveSpec, said: &ZoneSpec, zones: &[Zone]) -> Vec<Piece> {
             let tracks = orders[surface as usize].tracks_of(band);
             let positions = tracks.start * per_track..tracks.end * per_track;
             let between = without(positions, &holes[surface as usize]);
-            pieces.extend(between.map(|positions| Piece { surface, positions }));
+            pieces.extend(between.map(|positions| SurfacePiece { surface, positions }));
         }
     }
     pieces
@@ -228,7 +228,11 @@ fn without(positions: Range<u64>, holes: &[Range<u64>]) -> impl Iterator<Item = 
 }
 
 /// Takes the spares of a zone from its end.
-fn drop_spares(pieces: &mut Vec<Piece>, said: &ZoneSpec, key: &str) -> Result<(), BuildDriveError> {
+fn drop_spares(
+    pieces: &mut Vec<SurfacePiece>,
+    said: &ZoneSpec,
+    key: &str,
+) -> Result<(), BuildDriveError> {
     let mut left = said.spares;
     while left > 0 {
         let Some(last) = pieces.last_mut() else {

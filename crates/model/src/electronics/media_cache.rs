@@ -61,7 +61,7 @@ struct Record {
 
 /// Place of a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct PlacedRun {
     /// First block, by its address.
     pub start: Lbn,
     pub blocks: u64,
@@ -125,12 +125,12 @@ impl MediaCache {
     }
 
     /// Places of blocks, in the order of their addresses.
-    pub fn pieces(&self, start: Lbn, end: Lbn) -> Vec<Piece> {
+    pub fn pieces(&self, start: Lbn, end: Lbn) -> Vec<PlacedRun> {
         let (mut at, end) = (start.get(), end.get());
         let mut pieces = Vec::new();
         let mut push = |from: u64, to: u64, place: Option<u64>| {
             if from < to {
-                pieces.push(Piece { start: Lbn::new(from), blocks: to - from, place });
+                pieces.push(PlacedRun { start: Lbn::new(from), blocks: to - from, place });
             }
         };
         for (from, extent) in self.overlapping(at, end) {

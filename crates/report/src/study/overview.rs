@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::findings::potential_bytes_per_second;
 use super::scrub;
-use crate::bars::{self, Part};
+use crate::bars::{self, BarPart};
 use crate::legend;
 use crate::numbers::{average, capital, percent, rate, response as time, size, span};
 
@@ -105,10 +105,10 @@ fn head_bar(time: &HeadTime) -> Markup {
 }
 
 /// A part with its name in it, if there is room.
-fn part_with_name(name: &str, colour: &'static str, share: f64) -> Part {
+fn part_with_name(name: &str, colour: &'static str, share: f64) -> BarPart {
     const NAME_FROM: f64 = 0.2;
     let words = if share >= NAME_FROM { name.into() } else { String::new() };
-    Part { says: format!("{name} {}", percent(share)), colour, share, words }
+    BarPart { says: format!("{name} {}", percent(share)), colour, share, words }
 }
 
 /// A stage of requests.
@@ -171,7 +171,7 @@ pub(super) fn stages(study: &Study) -> Markup {
     }
 }
 
-fn part(stage: &Stage, all: &[Stage]) -> Part {
+fn part(stage: &Stage, all: &[Stage]) -> BarPart {
     part_with_name(stage.name, stage.colour, share_of(stage, all))
 }
 

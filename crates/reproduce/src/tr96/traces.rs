@@ -42,14 +42,14 @@ fn missing(context: &Context<'_>, what: &str, why: String) -> Outcome {
 }
 
 /// Requests, and the disks on which they run.
-struct Setting {
+struct TraceSetting {
     disks: Vec<Arc<Drive>>,
     requests: Vec<FileRequest>,
     speedup: f64,
     warm_up: f64,
 }
 
-impl Setting {
+impl TraceSetting {
     fn run(&self, map: &FileMap, cooling: Option<Cooling>) -> Result<Watched, ConfigError> {
         let experiment = FilesExperiment {
             disks: &self.disks,
@@ -255,7 +255,7 @@ impl WebArray {
         cooling: Option<Cooling>,
     ) -> Result<Watched, ConfigError> {
         let requests = self.web.0.logged.requests.clone();
-        let setting = Setting { disks: self.disks.clone(), requests, speedup, warm_up: 0.1 };
+        let setting = TraceSetting { disks: self.disks.clone(), requests, speedup, warm_up: 0.1 };
         setting.run(&self.web.place(placing, &self.disks, self.seed), cooling)
     }
 
@@ -538,14 +538,14 @@ impl Bank {
         self.devices.place(None, &self.disks[0], 0)
     }
 
-    fn setting(&self, requests: Vec<FileRequest>, warm_up: f64) -> Setting {
-        Setting { disks: self.disks.clone(), requests, speedup: 1.0, warm_up }
+    fn setting(&self, requests: Vec<FileRequest>, warm_up: f64) -> TraceSetting {
+        TraceSetting { disks: self.disks.clone(), requests, speedup: 1.0, warm_up }
     }
 
     /// The peak alone, with files where `map` has them.
     fn at_peak(&self, map: &FileMap) -> Result<Watched, ConfigError> {
         let setting = self.setting(self.devices.peak(), 0.0);
-        Setting { speedup: self.factor, ..setting }.run(map, None)
+        TraceSetting { speedup: self.factor, ..setting }.run(map, None)
     }
 
     /// Light load, then the peak. Of the responses those count that come after `warm_up` of the requests.

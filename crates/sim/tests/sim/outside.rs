@@ -11,8 +11,8 @@ use freewheel_freeblock::{
     Rule,
 };
 use freewheel_host::{
-    Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,
-    SameTrack,
+    Account, Conservatism, Finished, ForegroundPart, MarginInUse, PredictionSpec,
+    PredictiveScheduler, SameTrack,
 };
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, SeekDirection};
@@ -103,7 +103,7 @@ impl Outcome {
         let mut answered = BTreeSet::new();
         for Finished { command, done, .. } in &self.finished {
             let end = command.start.get() + u64::from(command.blocks);
-            if let Some(Part { sequence, start, blocks }) = command.foreground {
+            if let Some(ForegroundPart { sequence, start, blocks }) = command.foreground {
                 assert_eq!(start.get() + u64::from(blocks), end, "they are its last");
                 moved.entry(sequence).or_default().push((start.get(), end));
             }

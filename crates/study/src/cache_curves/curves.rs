@@ -12,7 +12,7 @@ use super::error::CacheCurvesError;
 use super::miss_fit::MissFit;
 use super::options::CacheCurvesOptions;
 use super::progress::{CacheProgress, CacheProgressSink};
-use super::responses::{Setting, responses};
+use super::responses::{MissStore, responses};
 use super::result::{Counted, MissRatio, PolicyCurve};
 use super::sizes::{CACHE_BLOCK_BYTES, capacities, ladder};
 use crate::trace_runs::overview;
@@ -32,7 +32,7 @@ pub fn cache_curves(
     if trace.reads == 0 {
         return Err(CacheCurvesError::NoReads { file: file(options) });
     }
-    let setting = Setting::new(options, &trace)?;
+    let setting = MissStore::new(options, &trace)?;
     let capacities = if options.sizes.is_empty() {
         ladder(footprint(&trace))
     } else {
@@ -68,7 +68,7 @@ fn check(options: &CacheCurvesOptions) -> Result<(), CacheCurvesError> {
     if !(0.0..1.0).contains(&warm_up) {
         return Err(CacheCurvesError::WarmUp { warm_up });
     }
-    Setting::check(options)
+    MissStore::check(options)
 }
 
 fn file(options: &CacheCurvesOptions) -> String {

@@ -17,7 +17,7 @@ use crate::ratio::mean;
 use crate::trace_runs::{has_growing_queue, trace_on_drive};
 
 /// Store that serves the misses.
-pub(super) enum Setting {
+pub(super) enum MissStore {
     /// A drive that the trace fits.
     Drive(Box<Experiment>),
     /// No drive, as the trace has no times, or no places on a disk.
@@ -26,7 +26,7 @@ pub(super) enum Setting {
     NotAsked,
 }
 
-impl Setting {
+impl MissStore {
     /// Err for a drive that cannot be built. Quick: no trace is read.
     pub fn check(options: &CacheCurvesOptions) -> Result<(), CacheCurvesError> {
         match options.responses {
@@ -68,15 +68,15 @@ struct Run {
 /// Runs the drive without a cache and behind caches of each size, on all cores.
 pub(super) fn responses(
     options: &CacheCurvesOptions,
-    setting: Setting,
+    setting: MissStore,
     curves: &[PolicyCurve],
     counted: &Counted,
     progress: CacheProgressSink<'_>,
 ) -> Result<Responses, CacheCurvesError> {
     let experiment = match setting {
-        Setting::Drive(experiment) => *experiment,
-        Setting::NoTiming(format) => return Ok(Responses::NoTiming { format }),
-        Setting::NotAsked => return Ok(Responses::NotAsked),
+        MissStore::Drive(experiment) => *experiment,
+        MissStore::NoTiming(format) => return Ok(Responses::NoTiming { format }),
+        MissStore::NotAsked => return Ok(Responses::NotAsked),
     };
     let (chosen, bench) = (chosen(options, curves), Bench { experiment, counted, progress });
     let runs: Vec<Run> = runs(&chosen, curves);

@@ -254,7 +254,7 @@ fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticCon
 
 /// The system that the changes start from.
 #[derive(Debug, Clone)]
-pub(crate) struct Setting {
+pub(crate) struct BaseSystem {
     /// Sizes of a read cache that the miss curve of the trace suggests.
     pub read_knees: Vec<Knee>,
     /// Distinct bytes that are written.
@@ -272,7 +272,7 @@ pub(crate) struct Setting {
 }
 
 /// The changes to try on a system, by part.
-pub(crate) fn catalogue(setting: &Setting) -> Vec<Change> {
+pub(crate) fn catalogue(setting: &BaseSystem) -> Vec<Change> {
     let mut all = if setting.has_growing_queue { vec![] } else { orders(setting.drive_queue) };
     all.extend(setting.has_write_cache.then_some(Change::DriveWriteCacheOff));
     all.extend(read_caches(&setting.read_knees));
@@ -285,9 +285,9 @@ pub(crate) fn catalogue(setting: &Setting) -> Vec<Change> {
 }
 
 /// The most changes of a catalogue, for all that the trace may show of sizes.
-pub(crate) fn most_changes(setting: &Setting) -> usize {
+pub(crate) fn most_changes(setting: &BaseSystem) -> usize {
     let written = Bytes::new(u64::MAX);
-    let all = Setting { read_knees: Vec::new(), written, ..setting.clone() };
+    let all = BaseSystem { read_knees: Vec::new(), written, ..setting.clone() };
     catalogue(&all).len() + 2 * KNEES_MAX
 }
 
@@ -348,7 +348,7 @@ fn prefetches() -> Vec<Change> {
 /// with many, and no more than is written: the smallest that does nearly as much as the best is what a user
 /// needs. Eight destages at once, as there. The first that holds all, or the largest, also with as many as
 /// the drive's queue takes.
-fn write_buffers(setting: &Setting) -> Vec<Change> {
+fn write_buffers(setting: &BaseSystem) -> Vec<Change> {
     const FEW: u32 = 8;
     const MIB: u64 = 1 << 20;
     let hour = SimDuration::from_secs(3600);
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn no_trace_has_more_changes_than_are_expected() {
         let knee = |mib: u64, policy| Knee { size: Bytes::new(mib << 20), policy };
-        let setting = |written: u64, has_growing_queue| Setting {
+        let setting = |written: u64, has_growing_queue| BaseSystem {
             read_knees: [16, 64, 256].map(|mib| knee(mib, CachePolicy::Arc)).into(),
             written: Bytes::new(written),
             has_write_cache: true,
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn write_buffers_end_with_the_first_that_holds_all_that_is_written() {
         let sizes = |written: u64| {
-            let setting = Setting {
+            let setting = BaseSystem {
                 read_knees: Vec::new(),
                 written: Bytes::new(written),
                 has_write_cache: false,

@@ -21,8 +21,8 @@ use freewheel_sim::experiment::Experiment;
 use rayon::prelude::*;
 use serde::Serialize;
 
+pub(crate) use change::{BaseSystem, catalogue, most_changes};
 pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Place};
-pub(crate) use change::{Setting, catalogue, most_changes};
 pub(crate) use check::most_checks;
 pub use combine::{Combination, Step};
 pub use frontier::FrontierPoint;

@@ -39,7 +39,7 @@ pub(super) struct Scan<'a> {
 
 /// A part of the disk in which the rate is taken to be the same, in blocks of 512 B.
 #[derive(Debug, Clone, PartialEq)]
-struct Region {
+struct ScanRegion {
     from: u64,
     to: u64,
     /// The runs that were read in it.
@@ -48,7 +48,7 @@ struct Region {
     wanted: f64,
 }
 
-impl Region {
+impl ScanRegion {
     /// The rest when its runs have come this many times again: the rate goes down with the wanted
     /// blocks.
     fn left_after(&self, times: f64) -> f64 {
@@ -78,7 +78,7 @@ impl Scan<'_> {
     }
 
     /// Regions with about equally many runs each, which end where their runs do.
-    fn regions(&self, runs: &[Run]) -> Vec<Region> {
+    fn regions(&self, runs: &[Run]) -> Vec<ScanRegion> {
         let mut groups = Vec::new();
         runs.chunks(RUNS_OF_REGION).for_each(|group| split(group, &mut groups));
         let bound = self.scheduler.drive().blocks().get();
@@ -95,7 +95,7 @@ impl Scan<'_> {
             let runs = first_run..first_run + group.len();
             first_run = runs.end;
             let wanted = self.wanted_in(from, to);
-            regions.push(Region { from, to, runs, read, wanted });
+            regions.push(ScanRegion { from, to, runs, read, wanted });
         }
         regions
     }
@@ -114,7 +114,7 @@ impl Scan<'_> {
     }
 
     /// Reads this many blocks of a region, in runs like these of it.
-    fn read(&mut self, region: &Region, runs: &[Run], blocks: u64, prng: &mut Prng) {
+    fn read(&mut self, region: &ScanRegion, runs: &[Run], blocks: u64, prng: &mut Prng) {
         let mut missing = blocks;
         for _ in 0..SWEEPS {
             if missing == 0 {
@@ -214,9 +214,9 @@ mod tests {
     }
 
     /// That regions are apart, hold all runs in order, and tell what is wanted in them.
-    fn check_regions(scan: &Scan<'_>, regions: &[Region], runs: &[Run]) {
+    fn check_regions(scan: &Scan<'_>, regions: &[ScanRegion], runs: &[Run]) {
         let (mut least, mut first) = (0, 0);
-        for Region { from, to, runs: these, read, wanted, .. } in regions {
+        for ScanRegion { from, to, runs: these, read, wanted, .. } in regions {
             assert!(least <= *from && from <= to, "{from}..{to}");
             assert!(*to <= scan.scheduler.drive().blocks().get() && these.start == first);
             (least, first) = (*to, these.end);

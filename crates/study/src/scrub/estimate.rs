@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::burst::Burst;
 use super::curve::{self, At};
 use super::effort::{self, SCRUB_EFFORT, Work};
-use super::projection::{End, Pace, Projection, Setting, WHOLE, Watch};
+use super::projection::{End, Pace, ProjectedScan, Projection, WHOLE, Watch};
 use super::sample::Sample;
 use crate::head_use::HeadUse;
 use crate::trace_runs::measured_whole;
@@ -325,7 +325,7 @@ pub fn estimate(
     let arms = u64::from(experiment.striping.arms());
     let pace = Pace { work_ns: asked.ns() / arms, ..PACE };
     let decisions = effort::decisions(Rule::Paths, estimate.effort.nodes_max);
-    let setting = Setting { block_size, decisions, pace };
+    let setting = ProjectedScan { block_size, decisions, pace };
     let (scans, result) = scan(&experiment, &mut source, setting, around, progress)?;
     estimate.foreground_delay_ns = result.free.map_or(0, |free| free.time.foreground_delay_ns);
     let arm = |(scan, share): (&Scanned, f64)| {
@@ -445,7 +445,7 @@ impl Scanned {
 fn scan<S: Source>(
     experiment: &Experiment,
     source: &mut S,
-    setting: Setting,
+    setting: ProjectedScan,
     around: Option<Timer<'_>>,
     progress: ScrubProgress<'_>,
 ) -> Result<(Vec<Scanned>, RunResult), ConfigError> {
@@ -534,7 +534,7 @@ impl BackgroundScan {
     fn scan<S: Source>(
         experiment: &Experiment,
         source: &mut S,
-        setting: Setting,
+        setting: ProjectedScan,
         progress: ScrubProgress<'_>,
     ) -> Result<(Scanned, RunResult), ConfigError> {
         let (mut scans, result) = scan(experiment, source, setting, None, progress)?;
@@ -574,14 +574,14 @@ impl BackgroundScan {
 }
 
 /// Setting of a whole scan of this many requests at most, or of the estimate.
-fn setting(experiment: &Experiment, rule: Rule, whole: Option<u64>) -> Setting {
+fn setting(experiment: &Experiment, rule: Rule, whole: Option<u64>) -> ProjectedScan {
     let block_size = block_size(&experiment.drive);
     match whole {
         Some(requests) => {
             let pace = Pace { requests, ..NO_LEAPS };
-            Setting { block_size, decisions: Options { rule, ..Options::default() }, pace }
+            ProjectedScan { block_size, decisions: Options { rule, ..Options::default() }, pace }
         }
-        None => Setting { block_size, decisions: usual(rule), pace: PACE },
+        None => ProjectedScan { block_size, decisions: usual(rule), pace: PACE },
     }
 }
 
@@ -787,7 +787,7 @@ mod tests {
 
     /// A scan behind them.
     fn behind_clients(experiment: &Experiment, block_size: Bytes, pace: Pace) -> BackgroundScan {
-        let setting = Setting { block_size, decisions: usual(Rule::Paths), pace };
+        let setting = ProjectedScan { block_size, decisions: usual(Rule::Paths), pace };
         let source = &mut clients(experiment);
         let (scan, result) = BackgroundScan::scan(experiment, source, setting, &|_, _| {}).unwrap();
         let potential_ns = result.free.unwrap().time.potential_ns;
@@ -801,7 +801,7 @@ mod tests {
         let said = Mutex::new(Vec::new());
         let tell = |done, total| said.lock().unwrap().push((done, total));
         let size = Bytes::from_kib(8);
-        let setting = Setting { block_size: size, decisions: usual(Rule::Paths), pace: PACE };
+        let setting = ProjectedScan { block_size: size, decisions: usual(Rule::Paths), pace: PACE };
         let (scans, _) =
             scan(&experiment, &mut clients(&experiment), setting, None, &tell).unwrap();
         let said = said.into_inner().unwrap();

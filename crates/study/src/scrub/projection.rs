@@ -45,7 +45,7 @@ pub(super) struct Pace {
 
 /// Drive, load and rule of a scan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Setting {
+pub(super) struct ProjectedScan {
     /// Size of a wanted block.
     pub block_size: Bytes,
     /// Options of decisions about gaps.
@@ -123,8 +123,8 @@ pub(super) struct Projection {
 
 impl Projection {
     /// A scan of everything on an arm of `drive`, watched over by `watch`.
-    pub fn new(drive: &Arc<Drive>, setting: Setting, prng: Prng, watch: &Arc<Watch>) -> Self {
-        let Setting { block_size, decisions, pace } = setting;
+    pub fn new(drive: &Arc<Drive>, setting: ProjectedScan, prng: Prng, watch: &Arc<Watch>) -> Self {
+        let ProjectedScan { block_size, decisions, pace } = setting;
         let mut scheduler = Scheduler::new(drive, decisions);
         let size = (block_size.get() / 512) as u32;
         let key = LayerKey { op: Op::Read, size, offset: 0, weight: 1 };
@@ -493,7 +493,7 @@ mod tests {
         let spec = freewheel_sim::library::spec("atlas10k").unwrap();
         let drive = Arc::new(Drive::build(&spec).unwrap());
         let watch = Arc::new(Watch { unfinished: 1.into(), ..Watch::default() });
-        let setting = Setting {
+        let setting = ProjectedScan {
             block_size: Bytes::from_kib(8),
             decisions: Options { rule: Rule::Greedy, budget: 64, ..Options::default() },
             pace: PACE,

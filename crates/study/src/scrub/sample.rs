@@ -14,7 +14,7 @@ const PIECE: u64 = 256;
 
 /// Consecutive records of the trace.
 #[derive(Debug, Clone, Default)]
-struct Piece {
+struct TracePiece {
     /// Since the record before.
     before: SimDuration,
     records: Vec<Record>,
@@ -23,7 +23,7 @@ struct Piece {
 /// Pieces of a trace.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
-    pieces: Vec<Piece>,
+    pieces: Vec<TracePiece>,
 }
 
 impl Sample {
@@ -68,7 +68,7 @@ struct Sampler {
     count: u64,
     seen: u64,
     last: Option<SimTime>,
-    pieces: Vec<Piece>,
+    pieces: Vec<TracePiece>,
 }
 
 impl Sampler {
@@ -87,7 +87,7 @@ impl Sampler {
         if next < self.count && self.seen == self.begin(next) {
             let before = self.last.map(|last| record.arrival.saturating_since(last));
             let before = before.unwrap_or(SimDuration::ZERO);
-            self.pieces.push(Piece { before, records: Vec::new() });
+            self.pieces.push(TracePiece { before, records: Vec::new() });
         }
         self.seen += 1;
         self.last = Some(record.arrival.max(self.last.unwrap_or(record.arrival)));
@@ -100,7 +100,7 @@ impl Sampler {
 /// The records of a sample without end; none of an empty one.
 #[derive(Debug)]
 pub(super) struct CyclicSource<'a> {
-    pieces: &'a [Piece],
+    pieces: &'a [TracePiece],
     step: usize,
     rest: SimDuration,
     piece: usize,

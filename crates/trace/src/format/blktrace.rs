@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Clock, Format, How, Row, Timing};
 use crate::fault::Fault;
-use crate::input::{Input, Progress, Stream};
+use crate::input::{BytesConsumed, Input, Stream};
 use crate::record::Extent;
 use crate::scan::Number;
 use crate::source::{
@@ -58,7 +58,7 @@ pub(super) const ROW: Row = Row {
     timing: Timing::Recorded,
     unit: None,
     may_be_objects: false,
-    detect: |head| head.first_chunk().is_some_and(|magic| Layout::of(magic).is_some()),
+    detect: |head| head.first_chunk().is_some_and(|magic| BlktraceLayout::of(magic).is_some()),
     open: Some(|input, how| Ok(source(vec![input], how))),
 };
 
@@ -96,7 +96,7 @@ fn trace_name(file: &str) -> Option<&str> {
 pub(crate) fn open_processors(
     first: Input,
     others: &[PathBuf],
-    progress: &Progress,
+    progress: &BytesConsumed,
     how: &How,
 ) -> io::Result<Box<dyn Source>> {
     let mut inputs = vec![first];
@@ -108,7 +108,7 @@ pub(crate) fn open_processors(
 
 /// Places of the fields in a version of the format.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct BlktraceLayout {
     is_big_endian: bool,
     bytes: usize,
     action: usize,
@@ -117,7 +117,7 @@ struct Layout {
     pdu_len: usize,
 }
 
-impl Layout {
+impl BlktraceLayout {
     /// The layout of an event that begins with `magic`.
     fn of(magic: &[u8; MAGIC_BYTES]) -> Option<Self> {
         let little = u32::from_le_bytes(*magic);
@@ -245,7 +245,7 @@ impl Processor {
     }
 
     /// Reads one event into the buffer, and passes over what follows it; `None` at the end.
-    fn advance(&mut self) -> Result<Option<Layout>, Stop> {
+    fn advance(&mut self) -> Result<Option<BlktraceLayout>, Stop> {
         let has_magic = self.fill_to(MAGIC_BYTES)?;
         if self.kept == 0 {
             return Ok(None);
@@ -269,8 +269,8 @@ impl Processor {
         Ok(Some(layout))
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Layout::of(self.buffer.first_chunk()?)
+    fn layout(&self) -> Option<BlktraceLayout> {
+        BlktraceLayout::of(self.buffer.first_chunk()?)
     }
 
     fn consume(&mut self, bytes: u64) {
@@ -280,7 +280,7 @@ impl Processor {
 
     /// Error of an event that the end of the stream cuts off; end of the trace after damage, which is
     /// reported itself.
-    fn cut_off(&mut self) -> Result<Option<Layout>, Stop> {
+    fn cut_off(&mut self) -> Result<Option<BlktraceLayout>, Stop> {
         let found = self.kept;
         self.consume(found as u64);
         if self.stream.ended_at_damage() {
@@ -355,7 +355,8 @@ mod tests {
 
     #[test]
     fn the_byte_order_and_the_version_are_told_by_the_magic_number() {
-        let layout = |magic: &[u8; 4]| Layout::of(magic).map(|it| (it.is_big_endian, it.bytes));
+        let layout =
+            |magic: &[u8; 4]| BlktraceLayout::of(magic).map(|it| (it.is_big_endian, it.bytes));
         assert_eq!(layout(b"\x07\x74\x61\x65"), Some((false, 48)));
         assert_eq!(layout(b"\x65\x61\x74\x08"), Some((true, 64)));
         assert_eq!(layout(b"\x65\x61\x74\x09"), None);

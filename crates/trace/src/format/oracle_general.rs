@@ -48,17 +48,17 @@ pub(super) const ROW: Row = Row {
 
 /// Lengths of the two forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
+struct OracleLayout {
     bytes: usize,
     next_access: usize,
     has_op: bool,
 }
 
-const SHORT: Layout = Layout { bytes: 24, next_access: 16, has_op: false };
-const WITH_OP: Layout = Layout { bytes: 27, next_access: 19, has_op: true };
+const SHORT: OracleLayout = OracleLayout { bytes: 24, next_access: 16, has_op: false };
+const WITH_OP: OracleLayout = OracleLayout { bytes: 27, next_access: 19, has_op: true };
 
 struct OracleGeneral {
-    layout: Layout,
+    layout: OracleLayout,
     placer: Placer,
 }
 
@@ -89,12 +89,12 @@ impl BinaryDecoder for OracleGeneral {
     }
 }
 
-fn layout(head: &[u8]) -> Option<Layout> {
+fn layout(head: &[u8]) -> Option<OracleLayout> {
     [SHORT, WITH_OP].into_iter().find(|&layout| is_layout(head, layout))
 }
 
 /// True if at least half of the records are such of this form, so that a dirty trace is recognised.
-fn is_layout(head: &[u8], layout: Layout) -> bool {
+fn is_layout(head: &[u8], layout: OracleLayout) -> bool {
     let records = || head.chunks_exact(layout.bytes);
     let times: Vec<u64> = records().map(|record| little_endian(record, 0, 4)).collect();
     let back_steps = times.windows(2).filter(|pair| pair[1] < pair[0]).count();
@@ -109,7 +109,7 @@ fn is_layout(head: &[u8], layout: Layout) -> bool {
     sure > 0 && sure * 2 >= times.len() && back_steps * 2 <= times.len()
 }
 
-fn is_ahead(number: usize, record: &[u8], layout: &Layout) -> bool {
+fn is_ahead(number: usize, record: &[u8], layout: &OracleLayout) -> bool {
     let next = little_endian(record, layout.next_access, 8);
     NEVER.contains(&next) || (number as u64 + 1..RECORDS_MAX).contains(&next)
 }

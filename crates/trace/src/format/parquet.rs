@@ -28,7 +28,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
-use crate::input::Progress;
+use crate::input::BytesConsumed;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::Number;
 use crate::source::{Position, Source, Stop};
@@ -67,7 +67,7 @@ pub(crate) struct ParquetSource {
     file: SerializedFileReader<File>,
     /// Place of each of [`COLUMNS`] in the file.
     columns: [Option<usize>; COLUMNS.len()],
-    progress: Progress,
+    progress: BytesConsumed,
     next_group: usize,
     readers: Vec<Option<ColumnReader>>,
     numbers: [Vec<Option<i64>>; COLUMNS.len()],
@@ -81,7 +81,7 @@ impl ParquetSource {
     /// Opens the file and finds its columns.
     pub fn open(path: &Path) -> Result<Self, Stop> {
         let handle = File::open(path)?;
-        let progress = Progress::of_total(handle.metadata()?.len());
+        let progress = BytesConsumed::of_total(handle.metadata()?.len());
         let file = guarded(|| SerializedFileReader::new(handle).map_err(without_index))?;
         let columns = find_columns(&file)?;
         check_chunks(&file, progress.total)?;
@@ -99,7 +99,7 @@ impl ParquetSource {
     }
 
     /// The count of bytes consumed.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> BytesConsumed {
         self.progress.clone()
     }
 

@@ -47,7 +47,7 @@ pub(super) const ROW: Row = Row {
 
 /// Offsets of a version's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
+struct VscsiLayout {
     version: u16,
     bytes: usize,
     len: usize,
@@ -55,13 +55,13 @@ struct Layout {
     ver: usize,
 }
 
-const V1: Layout = Layout { version: 1, bytes: 32, len: 4, cmd: 12, ver: 14 };
-const V2: Layout = Layout { version: 2, bytes: 40, len: 8, cmd: 0, ver: 2 };
+const V1: VscsiLayout = VscsiLayout { version: 1, bytes: 32, len: 4, cmd: 12, ver: 14 };
+const V2: VscsiLayout = VscsiLayout { version: 2, bytes: 40, len: 8, cmd: 0, ver: 2 };
 const LBN: usize = 16;
 const TS: usize = 24;
 
 struct Vscsi {
-    layout: Layout,
+    layout: VscsiLayout,
 }
 
 impl BinaryDecoder for Vscsi {
@@ -104,11 +104,11 @@ fn extent(op: Op, lbn: Number, len: Number) -> Result<Extent, Fault> {
 }
 
 /// The version in which the first records agree, if at least one of their commands is known.
-fn version(head: &[u8]) -> Option<Layout> {
+fn version(head: &[u8]) -> Option<VscsiLayout> {
     [V2, V1].into_iter().find(|layout| is_layout(head, *layout))
 }
 
-fn is_layout(head: &[u8], layout: Layout) -> bool {
+fn is_layout(head: &[u8], layout: VscsiLayout) -> bool {
     let records = || head.chunks_exact(layout.bytes).take(RECORDS_CHECKED);
     let cmd = |record| Number { name: "cmd", value: little_endian(record, layout.cmd, 2) };
     // The version alone would accept zeros and other regular data; one known command rules most of them

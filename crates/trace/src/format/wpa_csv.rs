@@ -37,7 +37,7 @@ pub(super) const ROW: Row = Row {
     timing: Timing::Recorded,
     unit: None,
     may_be_objects: false,
-    detect: |head| Layout::find(first_line(head)).is_ok(),
+    detect: |head| WpaLayout::find(first_line(head)).is_ok(),
     open: Some(|input, _| {
         Ok(Box::new(LineSource::new(input.into_stream(), WpaCsv { layout: None })))
     }),
@@ -52,7 +52,7 @@ const ALIASES: [(&str, &str); 2] = [("offset", "min offset"), ("disks", "disk")]
 
 /// Columns of one trace, and their units.
 #[derive(Debug)]
-struct Layout {
+struct WpaLayout {
     separator: Separator,
     /// For each column of a line the number of its name in `NAMES`, and the unit of its times.
     columns: Vec<Option<(usize, TimeUnit)>>,
@@ -61,7 +61,7 @@ struct Layout {
 /// A field with the unit that its column has where it is a time.
 type Field<'a> = (Token<'a>, TimeUnit);
 
-impl Layout {
+impl WpaLayout {
     fn find(header: &[u8]) -> Result<Self, Fault> {
         let separator = Separator::of(header);
         let columns = separator.fields(header).map(column).collect::<Result<Vec<_>, _>>()?;
@@ -133,7 +133,7 @@ fn time_unit(unit: &[u8]) -> Option<TimeUnit> {
 }
 
 struct WpaCsv {
-    layout: Option<Layout>,
+    layout: Option<WpaLayout>,
 }
 
 impl LineDecoder for WpaCsv {
@@ -141,7 +141,7 @@ impl LineDecoder for WpaCsv {
         if line.starts_with(b"#") {
             return Ok(false);
         }
-        self.layout = Some(Layout::find(line)?);
+        self.layout = Some(WpaLayout::find(line)?);
         Ok(true)
     }
 

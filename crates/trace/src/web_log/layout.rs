@@ -14,14 +14,14 @@ const LINES: usize = 100;
 
 /// Layout of a log's lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum LogLayout {
     Common(HostPlace),
     Wikipedia,
     W3c(Columns),
     Json,
 }
 
-impl Layout {
+impl LogLayout {
     /// The format in which most of the first lines are entries.
     pub fn of(head: &[u8]) -> Option<Self> {
         let lines: Vec<&[u8]> = whole_lines(head).take(LINES).collect();

@@ -31,7 +31,7 @@ use crate::fault::{Fault, printable};
 use crate::input::{Input, Stream};
 use crate::source::{Lines, Stop};
 use entry::{Asked, Entry};
-use layout::Layout;
+use layout::LogLayout;
 use virtual_host::without_port;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -104,7 +104,7 @@ impl WebLog {
         let file = path_text(path);
         let input = Input::open(path, lenient)
             .map_err(|error| TraceError::io(&file, crate::read_error::plain(error)))?;
-        let Some(layout) = Layout::of(&input.head) else {
+        let Some(layout) = LogLayout::of(&input.head) else {
             let looks_like = layout::looks_like(&input.head);
             return Err(TraceError::NoWebLog { file, looks_like });
         };
@@ -120,14 +120,14 @@ impl WebLog {
 
     /// True if the file at `path` looks like a log: most of its first lines are entries.
     pub fn is_one(path: &Path) -> bool {
-        Input::open(path, true).is_ok_and(|input| Layout::of(&input.head).is_some())
+        Input::open(path, true).is_ok_and(|input| LogLayout::of(&input.head).is_some())
     }
 
     /// Message about the file at `path`, if it looks like a log of a web server and lacks something that a
     /// log needs.
     pub fn looks_like(path: &Path) -> Option<String> {
         let input = Input::open(path, true).ok()?;
-        let is_one = Layout::of(&input.head).is_some();
+        let is_one = LogLayout::of(&input.head).is_some();
         if is_one { None } else { layout::looks_like(&input.head) }
     }
 }
@@ -158,7 +158,7 @@ impl Reading {
         &mut self,
         file: &str,
         stream: Stream,
-        mut layout: Layout,
+        mut layout: LogLayout,
         lenient: bool,
     ) -> Result<(), TraceError> {
         let mut lines = Lines::up_to(stream, LINE_BYTES_MAX);

@@ -244,11 +244,11 @@ proptest::proptest! {
         let mut columns = w3c::Columns::default();
         columns.take_header(b"#Fields: date time cs-method cs-uri-stem cs-uri-query cs-host sc-status sc-bytes");
         let layouts = [
-            Layout::Common(virtual_host::HostPlace::First),
-            Layout::Common(virtual_host::HostPlace::Behind(3)),
-            Layout::Wikipedia,
-            Layout::W3c(columns),
-            Layout::Json,
+            LogLayout::Common(virtual_host::HostPlace::First),
+            LogLayout::Common(virtual_host::HostPlace::Behind(3)),
+            LogLayout::Wikipedia,
+            LogLayout::W3c(columns),
+            LogLayout::Json,
         ];
         for line in lines_of(&made).into_iter().chain(["18446744073709551615\t1\tpng\t5\t0.1".into()]) {
             let mut bytes = line.into_bytes();
@@ -262,7 +262,7 @@ proptest::proptest! {
                 }
             }
             let _ = layout::looks_like(&bytes);
-            let _ = Layout::of(&bytes);
+            let _ = LogLayout::of(&bytes);
         }
     }
 }

@@ -36,7 +36,15 @@ fn odd(at: u64, limit: u64) -> u64 {
 
 /// Texts of other tools: name and text.
 fn others() -> Vec<(&'static str, String)> {
-    let second = |at: u64| 1_700_000_000 + at * 60;
+    [requests(), sensors(), tables(), dumps(), monitors(), logs()].concat()
+}
+
+fn second(at: u64) -> u64 {
+    1_700_000_000 + at * 60
+}
+
+/// Texts of requests in no known format.
+fn requests() -> Vec<(&'static str, String)> {
     vec![
         (
             "an index, and a request in sectors",
@@ -65,6 +73,12 @@ fn others() -> Vec<(&'static str, String)> {
             "the same with a device and a queue",
             page(|at| format!("{}, {}, {}, 4096, 0, {}", at * 3, odd(at, 1 << 30), at % 2, at % 8)),
         ),
+    ]
+}
+
+/// Texts of sensors and counters.
+fn sensors() -> Vec<(&'static str, String)> {
+    vec![
         (
             "two sensors in whole numbers",
             page(|at| format!("{},{},{}", second(at), 20 + at % 3, 45 + at % 2)),
@@ -95,6 +109,12 @@ fn others() -> Vec<(&'static str, String)> {
             "hits by hour, without header",
             page(|at| format!("{at},{},{}", odd(at, 999), odd(at, 99_999))),
         ),
+    ]
+}
+
+/// Texts of plain tables of numbers.
+fn tables() -> Vec<(&'static str, String)> {
+    vec![
         (
             "a table of four numbers",
             page(|at| format!("{at} {} {} {}", odd(at, 99), odd(at, 999), odd(at, 9_999))),
@@ -145,6 +165,12 @@ fn others() -> Vec<(&'static str, String)> {
                 format!("{at},{},{},{},{},5,6", odd(at, 99), at % 2, odd(at, 999), odd(at, 9_999))
             }),
         ),
+    ]
+}
+
+/// Texts of dumps, and of tools that copy or watch.
+fn dumps() -> Vec<(&'static str, String)> {
+    vec![
         (
             "a dump of SQL",
             "-- MySQL dump 10.13\nCREATE TABLE `io` (`t` int, `lba` bigint);\n\
@@ -191,6 +217,12 @@ fn others() -> Vec<(&'static str, String)> {
                 ))
             ),
         ),
+    ]
+}
+
+/// Texts of tools that watch disks.
+fn monitors() -> Vec<(&'static str, String)> {
+    vec![
         (
             "atop",
             page(|at| {
@@ -238,6 +270,12 @@ fn others() -> Vec<(&'static str, String)> {
                 )
             }),
         ),
+    ]
+}
+
+/// Texts of short logs and lists.
+fn logs() -> Vec<(&'static str, String)> {
+    vec![
         (
             "iostat by the second",
             page(|at| format!("sda {}.00 {}.00 0.00 0.00 {} {}", at % 9, odd(at, 99), at, at)),

@@ -36,7 +36,7 @@ pub struct ConvertArgs {
 }
 
 #[derive(Serialize)]
-struct Done {
+struct Conversion {
     output: PathBuf,
     #[serde(flatten)]
     converted: Converted,
@@ -60,12 +60,12 @@ impl ConvertArgs {
         if let Some(damaged) = &converted.damaged {
             output::note(&damaged.in_words());
         }
-        let done = Done { output: self.output, converted };
+        let done = Conversion { output: self.output, converted };
         if self.json { output::print_document(&done) } else { output::print(&text(&done)) }
     }
 }
 
-fn text(done: &Done) -> String {
+fn text(done: &Conversion) -> String {
     let Converted { format, records, other_devices, skipped, left_out, survey, .. } =
         &done.converted;
     let mut text =

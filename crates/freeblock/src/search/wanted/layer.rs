@@ -39,7 +39,7 @@ pub(crate) struct Layer {
 
 /// The piece of the block numbered `block` on a stretch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct BlockPiece {
     pub(super) block: u64,
     /// `from..to` in blocks of 512 B.
     pub(super) from: u64,
@@ -96,7 +96,7 @@ impl Layer {
     /// The pieces at the beginning and the end of a stretch. A block that covers the whole stretch
     /// is a piece at its beginning.
     #[inline]
-    pub(super) fn pieces_of(&self, stretch: &TrackExtent) -> [Option<Piece>; 2] {
+    pub(super) fn pieces_of(&self, stretch: &TrackExtent) -> [Option<BlockPiece>; 2] {
         let (first, end) = (stretch.first, stretch.end());
         let bit = 2 * u64::from(stretch.id);
         // A block that begins before the extent, or begins with it and ends after it.
@@ -112,7 +112,7 @@ impl Layer {
             block.map(|block| {
                 let start = self.start(block);
                 let (from, to) = (start.max(first), (start + self.size.get()).min(end));
-                Piece { block, from, to, bit }
+                BlockPiece { block, from, to, bit }
             })
         };
         [piece(head, bit), piece(tail, bit + 1)]
@@ -131,7 +131,7 @@ impl Layer {
         &self,
         tracks: &Tracks,
         block: u64,
-        mut show: impl FnMut(Position, &Piece),
+        mut show: impl FnMut(Position, &BlockPiece),
     ) {
         let (mut at, end) = (self.start(block), self.start(block) + self.size.get());
         while at < end {
@@ -152,7 +152,7 @@ impl Layer {
 
     /// True if some pieces of the wanted block that `piece` is of are held.
     #[inline]
-    pub(super) fn is_held(&self, piece: &Piece) -> bool {
+    pub(super) fn is_held(&self, piece: &BlockPiece) -> bool {
         self.pieces_of_held.contains(piece.bit)
     }
 

@@ -29,9 +29,9 @@ use crate::bitmap::{Bitmap, take_long_run};
 use begins::Begins;
 pub(crate) use begins::Ration;
 use freewheel_model::drive::Position;
+use layer::BlockPiece;
 pub(crate) use layer::Layer;
 pub use layer::LayerKey;
-use layer::Piece;
 
 /// Wanted blocks that have been read or written: `first..first + blocks` of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ struct PieceAllowance {
 impl PieceAllowance {
     /// The piece of a wanted block, if it may be taken: of a block that is held always, of another if
     /// there is memory to hold it, which is taken from the room.
-    fn take(&mut self, layer: &Layer, piece: &Piece) -> Option<UsablePiece> {
+    fn take(&mut self, layer: &Layer, piece: &BlockPiece) -> Option<UsablePiece> {
         let holds = if layer.is_held(piece) { 0 } else { layer.block_held() };
         self.room = self.room.checked_sub(holds)?;
         Some(UsablePiece { from: piece.from, to: piece.to, holds: holds as u32 })

@@ -53,7 +53,7 @@ pub(crate) struct Erasure {
 }
 
 /// The part of an erasure in one command of the device.
-pub(crate) struct Piece {
+pub(crate) struct ErasurePiece {
     erasure: u64,
     /// Number of blocks of 512 B.
     blocks: u64,
@@ -148,7 +148,7 @@ impl HostScheduler {
                 return self.queued_erasures.push_back(id);
             }
             let command = self.own_command();
-            self.erase_commands.insert(command, Piece { erasure: id, blocks, how });
+            self.erase_commands.insert(command, ErasurePiece { erasure: id, blocks, how });
             self.outgoing.push_back(DeviceCommand { id: command, what, start, data: Vec::new() });
             return;
         }
@@ -198,7 +198,7 @@ impl HostScheduler {
     }
 
     /// The device has erased a piece, or has not.
-    pub(crate) fn piece_erased(&mut self, piece: &Piece, result: Result<(), DeviceError>) {
+    pub(crate) fn piece_erased(&mut self, piece: &ErasurePiece, result: Result<(), DeviceError>) {
         match result {
             // The device cannot do this after all: do not ask again.
             Err(failed) if failed.kind == DeviceErrorKind::NotSupported => match piece.how {

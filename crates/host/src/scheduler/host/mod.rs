@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::device::DeviceErrorKind;
 use crate::{
-    Account, Client, Command, CostSums, Deciding, DecisionStart, Finished, MarginInUse, Part,
-    PredictiveScheduler,
+    Account, Client, Command, CostSums, Deciding, DecisionStart, Finished, ForegroundPart,
+    MarginInUse, PredictiveScheduler,
 };
 use freewheel_freeblock::tasks::{CADENCE, Tasks};
 use freewheel_freeblock::{Effort, Foreground, Options, SearchProgress};
@@ -23,7 +23,7 @@ use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
 pub use self::erase::Erase;
-use self::erase::{Erasure, Piece};
+use self::erase::{Erasure, ErasurePiece};
 use self::flushes::Flushes;
 use self::large::LargeRequests;
 use self::overlap_order::OverlapOrder;
@@ -154,14 +154,14 @@ pub struct HostScheduler {
     refresh_flush: Option<u64>,
     flushes: Flushes,
     /// Pieces of erasures at the device, by their command.
-    erase_commands: BTreeMap<u64, Piece>,
+    erase_commands: BTreeMap<u64, ErasurePiece>,
     /// Erasures with a piece ready, while the device has enough pieces; next first.
     queued_erasures: VecDeque<u64>,
     /// Erasures that wait for a reader of a backup to take data, and since when.
     waiting_for_reader: BTreeMap<u64, SimTime>,
     next_own: u64,
     /// Foreground parts whose command failed with free work in it; each is tried again alone.
-    retry_queue: VecDeque<Part>,
+    retry_queue: VecDeque<ForegroundPart>,
     outgoing: VecDeque<DeviceCommand>,
     answers: Vec<Answer>,
     responses: Distribution,
@@ -637,7 +637,7 @@ impl HostScheduler {
         }
     }
 
-    fn written_by(&mut self, part: &Part) -> Vec<u8> {
+    fn written_by(&mut self, part: &ForegroundPart) -> Vec<u8> {
         let pending = self.pending.get_mut(&part.sequence).expect("it is not answered");
         let range = bytes_of(pending.start, part.start, part.blocks);
         // Mostly one command writes all of it: then the data move without a copy.
@@ -648,9 +648,9 @@ impl HostScheduler {
     }
 
     /// Reads a foreground part again, alone, after a command with free work in it failed.
-    fn retry(&mut self, part: Part) -> DeviceCommand {
+    fn retry(&mut self, part: ForegroundPart) -> DeviceCommand {
         let id = self.own_command();
-        let Part { start, blocks, .. } = part;
+        let ForegroundPart { start, blocks, .. } = part;
         // Without free work, so that an error now is that of the client's blocks.
         let runs = Vec::new();
         let command = Command { id, op: Op::Read, start, blocks, foreground: Some(part), runs };
@@ -778,7 +778,12 @@ impl HostScheduler {
     }
 
     /// A part of a request has been moved, or has failed.
-    fn part_done(&mut self, part: &Part, command: &Command, result: Result<Vec<u8>, DeviceError>) {
+    fn part_done(
+        &mut self,
+        part: &ForegroundPart,
+        command: &Command,
+        result: Result<Vec<u8>, DeviceError>,
+    ) {
         let Some(pending) = self.pending.get_mut(&part.sequence) else { return };
         match result {
             Err(failed) => {
@@ -904,7 +909,7 @@ impl HostScheduler {
             open.remove(&own);
         }
         assert_eq!(self.clients as usize, open.len(), "clients' requests without an answer");
-        let is_counted = |part: &Part| {
+        let is_counted = |part: &ForegroundPart| {
             let pending = self.pending.get(&part.sequence);
             pending.is_some_and(|pending| pending.retries > 0)
         };

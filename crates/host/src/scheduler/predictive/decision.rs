@@ -13,7 +13,7 @@ use freewheel_units::{Op, SimTime};
 
 use super::free::{Filling, GapToFill};
 use super::{Next, PredictiveScheduler};
-use crate::scheduler::command::Part;
+use crate::scheduler::command::ForegroundPart;
 
 /// State of a decision after its begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum DecisionStart {
 
 /// A decision whose search is under way.
 pub(super) struct DecisionUnderWay {
-    part: Part,
+    part: ForegroundPart,
     op: Op,
     gap: GapToFill,
     has_begun: bool,
@@ -98,7 +98,7 @@ impl PredictiveScheduler {
         self.next = Some(self.next_of(part, op, filling));
     }
 
-    fn next_of(&self, part: Part, op: Op, filling: Filling) -> Next {
+    fn next_of(&self, part: ForegroundPart, op: Op, filling: Filling) -> Next {
         Next { part, op, filling, latency: self.latency }
     }
 

@@ -5,7 +5,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::PredictiveScheduler;
 use crate::predict::PLAUSIBLE;
 use crate::price::{ReadEnd, Sighting};
-use crate::scheduler::command::Part;
+use crate::scheduler::command::ForegroundPart;
 
 /// A client's read at the drive.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl PredictiveScheduler {
     /// A part of a request goes to the drive. Reads that are whole requests of clients are looked at.
     pub(super) fn read_sent(
         &mut self,
-        part: &Part,
+        part: &ForegroundPart,
         op: Op,
         latency: Option<SimDuration>,
         is_behind_free: bool,

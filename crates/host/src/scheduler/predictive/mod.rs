@@ -30,7 +30,7 @@ pub use self::decision::DecisionStart;
 use self::decision::DecisionUnderWay;
 use self::free::{Filling, FreeCommand};
 use self::hits::{ReadAtDrive, ReadReply};
-use super::command::{Command, Finished, Part};
+use super::command::{Command, Finished, ForegroundPart};
 use crate::deadline::Deciding;
 use crate::fair_queue::{Client, FairQueue, Limit};
 use crate::margins::{Learner, MarginInUse, Movement};
@@ -61,7 +61,7 @@ struct InFlight {
 
 /// The part of a foreground request that comes next, with what goes before it.
 struct Next {
-    part: Part,
+    part: ForegroundPart,
     op: Op,
     filling: Filling,
     /// Time for which blocks pass before it without free work, where that is known.
@@ -126,7 +126,7 @@ pub struct PredictiveScheduler {
     next: Option<Next>,
     under_way: Option<DecisionUnderWay>,
     /// The rest of a request whose first part has been sent.
-    rest: Option<(Part, Op)>,
+    rest: Option<(ForegroundPart, Op)>,
     /// True if the last plan had work.
     has_work: bool,
     decides_at: Option<SimTime>,
@@ -408,7 +408,7 @@ impl PredictiveScheduler {
     fn send(
         &mut self,
         command: FreeCommand,
-        foreground: Option<Part>,
+        foreground: Option<ForegroundPart>,
         is_behind_free: bool,
         now: SimTime,
         planner: &mut dyn Planner,
@@ -456,7 +456,7 @@ impl PredictiveScheduler {
 
     /// Picks the next foreground request, or the rest of the last one, if the drive has room for it and
     /// it is time.
-    fn choose(&mut self, now: SimTime) -> Option<(Part, Op)> {
+    fn choose(&mut self, now: SimTime) -> Option<(ForegroundPart, Op)> {
         let is_time =
             self.has_room() && self.next.is_none() && (self.rest.is_some() || !self.is_early(now));
         if !is_time {
@@ -467,7 +467,7 @@ impl PredictiveScheduler {
 
     /// The next foreground request. A drive whose head would arrive in the middle of the request gets it as
     /// two commands while there is free work: most of a turn lies between them, and is a gap.
-    fn pick(&mut self, now: SimTime) -> Option<(Part, Op)> {
+    fn pick(&mut self, now: SimTime) -> Option<(ForegroundPart, Op)> {
         let head = self.tail(now, Op::Read);
         let drive = Arc::clone(&self.drive);
         let moment = Moment { now: head.at, head: head.position, drive: &drive };
@@ -481,7 +481,7 @@ impl PredictiveScheduler {
             self.fair_queue.picked(client, Blocks::new(pending.request.blocks.into()));
         }
         let Target { start, blocks, op, .. } = target;
-        let whole = Part { sequence, start, blocks };
+        let whole = ForegroundPart { sequence, start, blocks };
         // A write of part sectors takes two turns, however it is cut.
         let is_part_write = op == Op::Write && self.sectors.is_part(start, blocks);
         if !(self.has_work && head.is_known) || is_part_write {
@@ -502,8 +502,8 @@ impl PredictiveScheduler {
         if before >= blocks {
             return Some((whole, op));
         }
-        self.rest = Some((Part { blocks: before, ..whole }, op));
-        Some((Part { sequence, start: Lbn::new(cut), blocks: blocks - before }, op))
+        self.rest = Some((ForegroundPart { blocks: before, ..whole }, op));
+        Some((ForegroundPart { sequence, start: Lbn::new(cut), blocks: blocks - before }, op))
     }
 
     /// True if a request has not been picked.

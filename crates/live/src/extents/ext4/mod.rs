@@ -55,7 +55,7 @@ pub(super) fn find<E: From<FileSystemError>>(
     size_bytes: u64,
     mut read: impl FnMut(&Extents) -> Result<Parts, E>,
 ) -> Result<Allocated, E> {
-    let layout = Layout::new(head, size_bytes)?;
+    let layout = Ext4Layout::new(head, size_bytes)?;
     let table = layout.descriptor_blocks();
     let groups = layout.groups(&read(&table)?)?;
     let mut metadata = Vec::new();
@@ -123,7 +123,7 @@ struct Group {
 }
 
 /// Layout of a file system. Counts are of blocks, unless another unit is named.
-struct Layout {
+struct Ext4Layout {
     block_bytes: u64,
     blocks: u64,
     first_data_block: u64,
@@ -169,7 +169,7 @@ impl Copies {
     }
 }
 
-impl Layout {
+impl Ext4Layout {
     /// Reads the superblock, which is in the first bytes of the file system.
     fn new(head: &[u8], size_bytes: u64) -> Result<Self, FileSystemError> {
         let superblock = Fields(head.get(SUPERBLOCK as usize..).unwrap_or_default());

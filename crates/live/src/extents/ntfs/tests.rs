@@ -18,7 +18,7 @@ fn all() -> [(u64, Image); 2] {
 
 /// Place of a record of the file table.
 fn record(image: &Image, number: u64) -> usize {
-    let layout = Layout::new(&image.bytes[..512], image.bytes.len() as u64).unwrap();
+    let layout = NtfsLayout::new(&image.bytes[..512], image.bytes.len() as u64).unwrap();
     layout.place(number).offset_bytes as usize
 }
 
@@ -48,7 +48,7 @@ fn a_volume_that_is_in_use_is_not_clean() {
 
 #[test]
 fn runs_are_places_each_from_the_one_before() {
-    let layout = Layout {
+    let layout = NtfsLayout {
         cluster_bytes: 10,
         clusters: 5000,
         size_bytes: 50_000,

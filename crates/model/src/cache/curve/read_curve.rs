@@ -4,7 +4,7 @@ use freewheel_units::{Blocks, VolumeBlock};
 
 use super::lru_curve::DistanceHistogram;
 use super::stack_distances::StackDistances;
-use crate::cache::read_cache::{BlockRange, Piece, pieces};
+use crate::cache::read_cache::{BlockRange, CacheBlockPart, pieces};
 use crate::drive::Divisor;
 
 /// Reads and writes of a volume, counted by the smallest LRU [`ReadCache`](crate::cache::ReadCache) in
@@ -53,7 +53,7 @@ impl ReadCurve {
     }
 
     /// The largest distance that the piece's blocks need.
-    fn read_piece(&mut self, Piece { key, sectors }: Piece) -> u32 {
+    fn read_piece(&mut self, CacheBlockPart { key, sectors }: CacheBlockPart) -> u32 {
         let (slot, used) = self.distances.locate(key);
         let at = slot as usize * self.cache_block.get() as usize;
         if at == self.needed.len() {
@@ -72,7 +72,7 @@ impl ReadCurve {
 
     /// A write, which updates the cache blocks that are there and is no use of them.
     pub fn write(&mut self, range: BlockRange<VolumeBlock>) {
-        for Piece { key, sectors } in pieces(range, self.cache_block) {
+        for CacheBlockPart { key, sectors } in pieces(range, self.cache_block) {
             if let Some(slot) = self.distances.slot(key) {
                 let at = slot as usize * self.cache_block.get() as usize;
                 // Valid in each cache that holds the cache block now: the next use adds the distance.

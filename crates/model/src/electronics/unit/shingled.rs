@@ -8,7 +8,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
 use super::DriveUnit;
 use crate::drive::{Access, Actuator, Exact, Latency, Target};
 use crate::electronics::buffer::behind;
-use crate::electronics::media_cache::{MediaCache, MediaCacheWork, Piece};
+use crate::electronics::media_cache::{MediaCache, MediaCacheWork, PlacedRun};
 use crate::spec::media_cache::MediaCacheSpec;
 
 /// The media cache of a drive, and its keys.
@@ -97,7 +97,7 @@ impl DriveUnit {
     fn visit_pieces(
         &mut self,
         begin: SimTime,
-        pieces: &[Piece],
+        pieces: &[PlacedRun],
         latency: Latency,
         actuator: &mut impl Actuator,
     ) -> Access {
@@ -151,7 +151,7 @@ impl DriveUnit {
         cache.forget(band.get(), end.get());
         cache.work.bands_cleaned += 1;
         self.media.free = begin;
-        let whole = Piece { start: band, blocks: length, place: None };
+        let whole = PlacedRun { start: band, blocks: length, place: None };
         self.visit_pieces(begin, &[&[whole][..], &moved].concat(), Latency::Used, &mut Exact);
         // A power cut during the rewrite must not lose the band: the drive writes a copy first.
         let scratch = spec.safe_rewrite.then(|| Lbn::new(spec.start.get() / BLOCK_BYTES));

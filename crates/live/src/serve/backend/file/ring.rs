@@ -14,7 +14,7 @@ use std::time::Instant;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::buffer::Buffer;
-use super::uring::{Done, Kind, Request, Ring};
+use super::uring::{Kind, Request, Ring, RingDone};
 use super::{Opened, Work};
 use crate::serve::backend::{
     Back, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind, DeviceOp,
@@ -172,8 +172,8 @@ impl Owner {
         self.at_work += 1;
     }
 
-    fn end(&mut self, done: Done<Tag>, at: Instant) {
-        let Done { tag, buffer, result } = done;
+    fn end(&mut self, done: RingDone<Tag>, at: Instant) {
+        let RingDone { tag, buffer, result } = done;
         let Tag::Command(mut work) = tag else {
             return self.listen();
         };

@@ -43,7 +43,7 @@ pub(super) struct Request {
 }
 
 /// A request that is over.
-pub(super) struct Done<T> {
+pub(super) struct RingDone<T> {
     pub tag: T,
     pub buffer: Buffer,
     pub result: io::Result<()>,
@@ -119,12 +119,12 @@ impl<T> Ring<T> {
     }
 
     /// Takes completed requests. Those completed in part continue.
-    pub fn take(&mut self) -> Vec<Done<T>> {
+    pub fn take(&mut self) -> Vec<RingDone<T>> {
         let come: Vec<_> = self.ring.completion().map(|c| (c.user_data(), c.result())).collect();
         come.into_iter().filter_map(|(at, result)| self.came(at as usize, result)).collect()
     }
 
-    fn came(&mut self, at: usize, result: i32) -> Option<Done<T>> {
+    fn came(&mut self, at: usize, result: i32) -> Option<RingDone<T>> {
         let slot = self.slots[at].as_mut().expect("it was asked");
         // Empty for requests without data.
         let left = slot.request.buffer.bytes().len() - slot.moved;
@@ -142,7 +142,7 @@ impl<T> Ring<T> {
             }
         };
         let Slot { request, tag, .. } = self.slots[at].take().expect("it was asked");
-        Some(Done { tag, buffer: request.buffer, result })
+        Some(RingDone { tag, buffer: request.buffer, result })
     }
 
     /// Gives all that is under way up. The memory stays lent for ever.
