@@ -374,8 +374,8 @@ pub enum CopiesConfig {
     /// By reads and writes among those of clients.
     #[default]
     Requests,
-    /// In rotational gaps of both disks: clients wait for no copy. Moves cost nothing then, so that both rules
-    /// are the same.
+    /// In rotational gaps of both disks: clients wait for no copy, or within the budget of a scheduler outside
+    /// the drives. Moves cost nothing then, so that both rules are the same.
     Gaps,
 }
 

@@ -112,6 +112,7 @@
 //! assert_eq!(daemon.step(&view, &Worth::TargetStaysCooler), Err(Refusal::Balanced));
 //! # Ok::<(), StartError>(())
 //! ```
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod allocation;
 pub mod config;

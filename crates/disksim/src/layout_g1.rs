@@ -12,7 +12,7 @@ const BLOCKS_PER_TRACK_MAX: u32 = 65_536;
 const CYLINDERS_MAX: u32 = 4_000_000;
 
 /// A layout in our words.
-pub(crate) struct G1Layout {
+pub(crate) struct ImportedLayout {
     pub mapping: Mapping,
     pub sparing: Sparing,
     pub zones: Vec<ZoneSpec>,
@@ -60,7 +60,7 @@ pub(crate) fn layout(
     source: &Block,
     surfaces: u32,
     report: &mut Report,
-) -> Result<G1Layout, ImportError> {
+) -> Result<ImportedLayout, ImportError> {
     let mut fields = Fields::new(source);
     let mapping = match fields.need_whole("LBN-to-PBN mapping scheme", 2u32)? {
         0 => Mapping::Cylinder,
@@ -77,7 +77,7 @@ pub(crate) fn layout(
         .iter()
         .map(|zone| reader.zone(block(zone, "Zones")?, report))
         .collect();
-    Ok(G1Layout { mapping, sparing: scheme.sparing(range), zones: zones? })
+    Ok(ImportedLayout { mapping, sparing: scheme.sparing(range), zones: zones? })
 }
 
 fn range_size(

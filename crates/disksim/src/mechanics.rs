@@ -8,7 +8,7 @@ use freewheel_units::SimDuration;
 
 use crate::error::{ImportError, unrepresentable, wrong};
 use crate::fields::{Fields, Leftover, Report, block, text};
-use crate::layout_g1::G1Layout;
+use crate::layout_g1::ImportedLayout;
 use crate::lex::Texts;
 use crate::number::Decimal;
 use crate::parse::{Block, Param};
@@ -56,7 +56,7 @@ pub(crate) fn drive(
     let stated = fields.whole("Block count", u64::MAX)?;
     let mechanical = block(&fields.need("Mechanical Model")?.value, "Mechanical Model")?;
     let layout = block(&fields.need("Layout Model")?.value, "Layout Model")?;
-    let G1Layout { mapping, sparing, zones } = layout_model(layout, surfaces, report)?;
+    let ImportedLayout { mapping, sparing, zones } = layout_model(layout, surfaces, report)?;
     let cylinders =
         cylinders_of_zones(fields.need("Number of cylinders")?, cylinders, &zones, report);
     let mechanics = mechanical_model(mechanical, cylinders, texts, report)?;
@@ -152,7 +152,7 @@ fn layout_model(
     source: &Block,
     surfaces: u32,
     report: &mut Report,
-) -> Result<G1Layout, ImportError> {
+) -> Result<ImportedLayout, ImportError> {
     match source.kind.as_str() {
         "dm_layout_g1" => layout_g1::layout(source, surfaces, report),
         "dm_layout_g4" => layout_g4::layout(source, surfaces, report),

@@ -117,7 +117,8 @@ impl SurfaceLayout {
     pub fn of(stretches: &[TrackStretch]) -> Option<Self> {
         let width = most_common(stretches)?;
         let pieces = pieces(stretches, width)?;
-        let counts = 2..=HEADS_MAX.min(pieces.len() as u64) as usize;
+        // Densities come again in two bands at least.
+        let counts = 2..=HEADS_MAX.min(pieces.len() as u64 / 2) as usize;
         let candidates = counts.flat_map(|surfaces| [false, true].map(|turn| (surfaces, turn)));
         let layouts = candidates.map(|(surfaces, turn)| {
             let layout = Self::with(&pieces, surfaces, turn, width);
@@ -132,7 +133,7 @@ impl SurfaceLayout {
     }
 
     fn with(pieces: &[Piece], surfaces: usize, surfaces_turn: bool, width: u64) -> Self {
-        let pieces = whole_bands(pieces, surfaces, width);
+        let pieces = whole_bands(pieces, surfaces, surfaces_turn, width);
         let starts = zone_starts(&pieces, surfaces, surfaces_turn, width);
         let ends = starts.iter().skip(1).copied().chain([pieces.len()]);
         let zone = |(first, end): (usize, usize)| zone(&pieces[first..end], surfaces, width);
@@ -378,7 +379,7 @@ fn zone_starts(pieces: &[Piece], surfaces: usize, turns: bool, width: u64) -> Ve
 }
 
 /// The pieces, and those without data that the last band lacks: the drive's capacity may end in it.
-fn whole_bands(pieces: &[Piece], surfaces: usize, width: u64) -> Vec<Piece> {
+fn whole_bands(pieces: &[Piece], surfaces: usize, turns: bool, width: u64) -> Vec<Piece> {
     let mut all = pieces.to_vec();
     let of_last = all.len() % surfaces;
     if of_last == 0 || all.len() < 2 * surfaces {
@@ -390,7 +391,11 @@ fn whole_bands(pieces: &[Piece], surfaces: usize, width: u64) -> Vec<Piece> {
         let [before, of_band] = [at - surfaces - 1, at - surfaces].map(|piece| &all[piece]);
         let step = of_band.start - before.start - (width - narrow) as f64 * of_band.skew;
         let start = fold(all[at - 1].start + step);
-        all.push(Piece { start, parts: Vec::new(), ..of_band.clone() });
+        // The band before runs through the surfaces the other way where bands turn.
+        let (order, band_before) = (at % surfaces, at - surfaces - at % surfaces);
+        let same = band_before + if turns { surfaces - 1 - order } else { order };
+        let per_track = all[same].per_track;
+        all.push(Piece { per_track, start, parts: Vec::new(), ..of_band.clone() });
     }
     all
 }

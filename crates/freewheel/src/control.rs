@@ -14,12 +14,13 @@ pub const CONTROL_VARIABLE: &str = "FREEWHEEL_CONTROL";
 
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
 pub use freewheel_freeblock::{PromoteTail, TaskOrder};
+pub use freewheel_host::tasks::TaskState;
 pub use freewheel_live::backup::{
     Backup, Chain, ChangesByCause, Damage, Link, Manifest, REGION_BLOCKS, Restore, Restored,
 };
 pub use freewheel_live::control::{
     BlockRange, BlockStream, ControlClient, Decisions, NotARecord, Record, Records, Refresh,
     SampleBias, SampleCounter, SampleReport, SampleRequest, SampleResult, ServerStatus,
-    ShareEstimate, Task, TaskRequest, TaskState, openapi,
+    ShareEstimate, Task, TaskRequest, openapi,
 };
 pub use freewheel_live::extents::{Allocated, ByteRange, Extents, FileExtents, Parts};

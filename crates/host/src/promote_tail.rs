@@ -6,7 +6,7 @@
 
 use freewheel_freeblock::tasks::{Promoted, TaskId, Tasks};
 use freewheel_freeblock::{Foreground, PromoteTail, PromotionId};
-use freewheel_units::{Lbn, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Bytes, Lbn, SimDuration, SimTime};
 
 /// Progress of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,8 @@ impl TailPromotion {
     pub fn new(config: PromoteTail, size: u32, ahead: PromotionAnchor) -> Self {
         Self {
             config,
-            limit: (config.merged_max.get() / 512) as u32,
+            limit: (config.merged_max(Bytes::new(u64::from(size) * BLOCK_BYTES)).get()
+                / BLOCK_BYTES) as u32,
             size,
             waiting: Vec::new(),
             foreground: Mean::default(),

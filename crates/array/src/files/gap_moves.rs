@@ -52,6 +52,10 @@ pub struct GapMover {
     sources: BTreeMap<(u32, u64), usize>,
     /// Moves by their new places.
     targets: BTreeMap<(u32, u64), usize>,
+    /// Clients' writes that are not done, by arm and sequence.
+    writes: BTreeMap<(usize, u64), Extent>,
+    /// Reads at drives that report ends late, by arm.
+    reads: Vec<(usize, Extent)>,
     /// Moves whose copy is complete, and when it was. The source of requests makes it the valid place.
     complete: BTreeMap<usize, SimTime>,
 }
@@ -95,6 +99,8 @@ impl GapMover {
             moves: Vec::new(),
             sources: BTreeMap::new(),
             targets: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            reads: Vec::new(),
             complete: BTreeMap::new(),
         }))
     }
@@ -105,7 +111,14 @@ impl GapMover {
         let number = self.moves.len();
         self.sources.insert((from.disk, from.start.get()), number);
         self.targets.insert((to.disk, to.start.get()), number);
-        self.moves.push(GapMove::new(from, to, blocks, size));
+        let mut of = GapMove::new(from, to, blocks, size);
+        // What is under way counts as what comes later does: it may change the blocks after they were read.
+        let arm = from.disk as usize;
+        for ((_, sequence), extent) in self.writes.range((arm, 0)..=(arm, u64::MAX)) {
+            of.overwrites(*sequence, extent);
+        }
+        self.reads.iter().filter(|read| read.0 == arm).for_each(|read| of.read_begins(&read.1));
+        self.moves.push(of);
         let whole = Extent { start: from.start, blocks: Blocks::new(blocks) };
         self.want(now, from.disk as usize, Op::Read, size, &[whole]);
     }
@@ -202,6 +215,7 @@ impl GapMover {
 
     fn read_begins(&mut self, disk: u32, start: Lbn, blocks: u32) {
         let extent = Extent { start, blocks: Blocks::new(u64::from(blocks)) };
+        self.reads.push((disk as usize, extent));
         for number in Self::touched(&self.sources, disk, &extent) {
             self.moves[number].read_begins(&extent);
         }
@@ -210,6 +224,9 @@ impl GapMover {
     /// The read has come back. Blocks that it may have older data of are wanted again.
     fn read_ends(&mut self, arm: usize, start: Lbn, blocks: u32, at: SimTime) {
         let extent = Extent { start, blocks: Blocks::new(u64::from(blocks)) };
+        if let Some(read) = self.reads.iter().position(|read| *read == (arm, extent)) {
+            self.reads.swap_remove(read);
+        }
         for number in Self::touched(&self.sources, arm as u32, &extent) {
             let of = &mut self.moves[number];
             let (again, size) = (of.read_ends(&extent), of.size);
@@ -224,6 +241,10 @@ impl GapMover {
         }
         let blocks = Blocks::new(u64::from(request.blocks));
         let extent = Extent { start: request.start, blocks };
+        match done {
+            None => self.writes.insert((arm, request.sequence), extent),
+            Some(_) => self.writes.remove(&(arm, request.sequence)),
+        };
         for number in Self::touched(&self.sources, arm as u32, &extent) {
             let of = &mut self.moves[number];
             match done {
@@ -315,8 +336,10 @@ impl GapMove {
     fn read_ends(&mut self, extent: &Extent) -> Vec<Extent> {
         let mut again = Vec::new();
         for number in self.numbers(self.from, extent) {
-            // The move may have begun while the read was at the drive.
-            let Some(reads) = self.at_drive.get_mut(&number) else { continue };
+            let Some(reads) = self.at_drive.get_mut(&number) else {
+                debug_assert!(false, "a read ends that began");
+                continue;
+            };
             *reads -= 1;
             if *reads > 0 {
                 continue;

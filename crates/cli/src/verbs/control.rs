@@ -108,9 +108,18 @@ pub struct RangeArgs {
 }
 
 impl RangeArgs {
-    /// The same order for that part alone.
-    pub fn limit(&self, order: TaskOrder) -> TaskOrder {
-        TaskOrder { start: self.start, length: self.length, ..order }
+    /// The same order for that part alone, of whole blocks.
+    pub fn limit(&self, order: TaskOrder) -> Result<TaskOrder, Failure> {
+        let options = [("--start", Some(self.start)), ("--length", self.length)];
+        for (option, size) in options.into_iter().filter_map(|(option, size)| Some((option, size?)))
+        {
+            if !size.get().is_multiple_of(BLOCK_BYTES) {
+                return Err(Failure::wrong_use(format!(
+                    "{option} is {size}: a multiple of 512B is allowed"
+                )));
+            }
+        }
+        Ok(TaskOrder { start: self.start, length: self.length, ..order })
     }
 }
 
@@ -159,14 +168,13 @@ impl ValueEnum for PriorityValue {
 impl PaceArgs {
     /// An order with them, for the whole drive.
     pub fn order(&self, kind: TaskKind) -> TaskOrder {
-        let block = self.block_size.unwrap_or_default();
         TaskOrder {
             kind,
             block_size: self.block_size,
             priority: self.priority.0,
             deadline: self.deadline,
             idle_after: self.idle_after,
-            promote_tail: self.promote_tail.map(|cost| PromoteTail::for_blocks(cost, block)),
+            promote_tail: self.promote_tail.map(PromoteTail::at),
             ..TaskOrder::default()
         }
     }

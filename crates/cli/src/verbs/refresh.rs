@@ -40,7 +40,7 @@ pub struct RefreshArgs {
 impl RefreshArgs {
     pub fn run(self) -> Result<(), Failure> {
         let client = self.control.client()?;
-        let order = self.range.limit(self.pace.order(TaskKind::Refresh));
+        let order = self.range.limit(self.pace.order(TaskKind::Refresh))?;
         let mut request = self.wait.request(order);
         self.selection.limit(&client, &mut request)?;
         let task = self.pace.begin(&client, &request)?;

@@ -100,7 +100,8 @@ fn fine(share: f64) -> String {
     if (5e-8..0.001).contains(&share) {
         format!("{:.5} %", share * 100.0)
     } else {
-        Unit::Share.text(share)
+        // What is smaller still comes from rounding.
+        Unit::Share.text(if share < 5e-8 { 0.0 } else { share })
     }
 }
 
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn small_shares_keep_their_digits_and_rounding_errors_are_zero() {
         let shown = [0.0, 1e-18, 0.000_012_3, 0.25].map(fine);
-        assert_eq!(shown, ["0.0 %", "0.0 %", "0.00123 %", "25.0 %"]);
+        assert_eq!(shown, ["0 %", "0 %", "0.00123 %", "25 %"]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ struct Document<'a> {
 impl ScanArgs {
     pub fn run(self) -> Result<(), Failure> {
         let client = self.control.client()?;
-        let order = self.range.limit(self.pace.order(TaskKind::Scan));
+        let order = self.range.limit(self.pace.order(TaskKind::Scan))?;
         let mut request = self.wait.request(order);
         self.selection.limit(&client, &mut request)?;
         request.sample = self.sample.request();

@@ -91,7 +91,7 @@ impl ScrubArgs {
         if let Some(path) = &self.manifest {
             file::ensure_new(path)?;
         }
-        let order = self.range.limit(self.pace.order(TaskKind::Scrub));
+        let order = self.range.limit(self.pace.order(TaskKind::Scrub))?;
         let mut request = self.wait.request(order);
         let selection = self.selection.limit(&client, &mut request)?;
         request.stream = self.manifest.is_some() || old.is_some();

@@ -233,9 +233,9 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     let none = ["--budget", "0"];
     refused(emulated, "atlas10k", &none, 2, &["--budget 0", "0.000001 to 1 is allowed"]);
     let large = ["--scrub", "--block-size", "2MiB"];
-    refused(emulated, "atlas10k", &large, 2, &["--block-size 2MiB", "512B to 1.00 MiB"]);
+    refused(emulated, "atlas10k", &large, 2, &["--block-size is 2MiB", "512 B to 1MiB"]);
     let part = ["--scrub", "--block-size", "1000B"];
-    refused(emulated, "atlas10k", &part, 2, &["--block-size 1KB", "a multiple of 512B"]);
+    refused(emulated, "atlas10k", &part, 2, &["--block-size is 1KB", "whole blocks of 512 B"]);
     refused("http://localhost/", "atlas10k", &[], 2, &["http://localhost/", "nbd"]);
     let nobody = format!("nbd+unix:///?socket={}/nobody", folder.path().display());
     refused(&nobody, "atlas10k", &["--timeout", "1ms"], 2, &["--timeout 1ms", "1s to"]);

@@ -34,7 +34,7 @@ use std::ops::Range;
 
 use crate::error::{ImportError, Place, wrong};
 use crate::fields::{Fields, Report, list, number, text, whole};
-use crate::layout_g1::G1Layout;
+use crate::layout_g1::ImportedLayout;
 use crate::number::NANO_TURNS as TURN;
 use crate::parse::{Block, Param, Value};
 
@@ -113,7 +113,7 @@ pub(crate) fn layout(
     source: &Block,
     surfaces: u32,
     report: &mut Report,
-) -> Result<G1Layout, ImportError> {
+) -> Result<ImportedLayout, ImportError> {
     let mut fields = Fields::new(source);
     let tracks = tracks(fields.need("TP")?)?;
     let index = fields.need("IDX")?;

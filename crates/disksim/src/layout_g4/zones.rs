@@ -10,7 +10,7 @@ use super::unused::{Unused, ZoneUnused};
 use super::{Media, TURN};
 use crate::error::ImportError;
 use crate::fields::Report;
-use crate::layout_g1::G1Layout;
+use crate::layout_g1::ImportedLayout;
 use crate::parse::Param;
 
 /// Zones into which skews that change within an entry of the root may divide a drive.
@@ -28,7 +28,7 @@ pub(super) fn layout(
     media: &Media<'_>,
     index: &Param,
     report: &mut Report,
-) -> Result<G1Layout, ImportError> {
+) -> Result<ImportedLayout, ImportError> {
     let pieces = pieces(media.runs, media.tracks, media.surfaces)?;
     let groups = join(media.runs, &pieces, |_, _| true);
     let found = match in_order(media, &groups) {
@@ -99,11 +99,15 @@ fn by_cylinder<'a>(groups: &[Group<'a>]) -> Ordered<'a> {
     }
 }
 
-fn build(media: &Media<'_>, found: Ordered<'_>, in_order: bool) -> Result<G1Layout, ImportError> {
+fn build(
+    media: &Media<'_>,
+    found: Ordered<'_>,
+    in_order: bool,
+) -> Result<ImportedLayout, ImportError> {
     let groups: Vec<Group<'_>> = found.zones.iter().map(|(group, _)| *group).collect();
     let unused = Unused::new(media, &groups, in_order)?;
     let zones = found.zones.iter().zip(unused.places);
-    Ok(G1Layout {
+    Ok(ImportedLayout {
         mapping: found.mapping,
         sparing: unused.sparing,
         zones: zones.map(|((group, skews), place)| zone(media, group, skews, place)).collect(),

@@ -14,9 +14,10 @@ pub struct PromoteTail {
     /// Most promoted requests at a time.
     #[serde(default = "one")]
     pub outstanding: u32,
-    /// Most bytes in one promoted request; consecutive blocks are merged.
-    #[serde(default = "merged_max")]
-    pub merged_max: Bytes,
+    /// Most bytes in one promoted request; consecutive blocks are merged. By default 64 KiB, or a block of the
+    /// task where that is larger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_max: Option<Bytes>,
 }
 
 const fn one() -> u32 {
@@ -24,24 +25,23 @@ const fn one() -> u32 {
 }
 
 /// Assumed: the largest block in osdi00's experiments.
-const fn merged_max() -> Bytes {
-    Bytes::new(64 << 10)
-}
+const MERGED_MAX: Bytes = Bytes::from_kib(64);
 
 impl PromoteTail {
     /// A tail with this cost and defaults otherwise.
     pub fn at(cost: f64) -> Self {
-        Self { cost, outstanding: one(), merged_max: merged_max() }
+        Self { cost, outstanding: one(), merged_max: None }
     }
 
-    /// A tail with this cost whose requests have room for a block of `block_size`.
-    pub fn for_blocks(cost: f64, block_size: Bytes) -> Self {
-        Self { merged_max: merged_max().max(block_size), ..Self::at(cost) }
+    /// Most bytes in one promoted request of a task with blocks of this size.
+    pub fn merged_max(&self, block_size: Bytes) -> Bytes {
+        self.merged_max.unwrap_or(MERGED_MAX.max(block_size))
     }
 
     /// Checks the table for blocks of this size. Names the wrong key.
     pub(super) fn check(&self, block_size: Bytes) -> Result<(), String> {
-        let Self { cost, outstanding, merged_max } = *self;
+        let Self { cost, outstanding, .. } = *self;
+        let merged_max = self.merged_max(block_size);
         if !(cost > 0.0 && cost <= 1.0) {
             return Err(format!("`cost` is {cost}: more than 0 and at most 1 is allowed"));
         }

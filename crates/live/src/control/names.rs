@@ -89,7 +89,7 @@ impl PartialSchema for OrderSchema {
             ))
             .property("cost", cost)
             .property("outstanding", whole("Most of these requests at a time; when absent 1."))
-            .property("merged_max", text("Most bytes in one of them; when absent 64KiB."))
+            .property("merged_max", text("Most bytes in one of them; when absent 64KiB, or a block where that is larger."))
             .required("cost");
         ObjectBuilder::new()
             .description(Some("Kind, range and pace of a task."))

@@ -4,6 +4,7 @@
 //! refused. Where it says what happens anyway, or acts in the same file under another setting, the result says
 //! that it is without effect.
 
+use freewheel_array::config::CopiesConfig;
 use freewheel_host::PredictionSpec;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::WriteCache;
@@ -102,9 +103,14 @@ impl SimConfig {
         all.extend(self.of_policy(spec, outstanding_max));
         all.extend(self.of_array(arms));
         all.extend(self.of_workload(spec));
-        let has_free_work = self.freeblock.is_some();
+        let has_free_work = self.freeblock.is_some() || self.copies_in_gaps();
         all.extend(self.host.iter().flat_map(|host| of_host(host, spec, has_free_work)));
         all
+    }
+
+    fn copies_in_gaps(&self) -> bool {
+        let Workload::Files(workload) = &self.workload else { return false };
+        workload.cooling.is_some_and(|cooling| cooling.copies == CopiesConfig::Gaps)
     }
 
     fn of_electronics(&self, spec: &DriveSpec) -> Vec<WithoutEffect> {

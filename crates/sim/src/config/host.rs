@@ -27,8 +27,8 @@ pub struct HostConfig {
     /// scheduler.
     pub behaviour: Behaviour,
     /// Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it
-    /// overlaps with an earlier one, cuts requests of more than 64 KiB into pieces, and has one flush at the
-    /// drive at a time.
+    /// overlaps with an earlier one, has one flush at the drive at a time, and sends requests of more than
+    /// 64 KiB in pieces of up to 1 MiB: their stage times are those of the last piece.
     #[serde(skip_serializing_if = "is_default")]
     pub server: bool,
 }

@@ -42,6 +42,10 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
             "`host` and `cooling.copies_first` exclude each other, as the scheduler outside has an order of its own: leave one of them out",
         ),
         (
+            in_gaps && config.host.is_some_and(|host| host.server),
+            "`host.server` and `cooling.copies = \"gaps\"` exclude each other: a server has tasks of its own; leave one of them out",
+        ),
+        (
             is_outside && workload.cooling.is_some_and(|cooling| cooling.idle_after.is_some()),
             "`cooling.idle_after`: a scheduler outside the drive does not use idle time yet; leave it out",
         ),

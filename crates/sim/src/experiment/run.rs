@@ -202,6 +202,7 @@ impl<S: Source> Foreground<'_, S> {
         assert!(is_one_each, "a planner for each of {arms} arms");
         match &experiment.config.host {
             Some(host) if host.server => {
+                assert!(planners.is_empty(), "a server plans for tasks of its own");
                 return self
                     .engine(experiment.arms_behind_host(host, ServedDevice::without_tasks)?);
             }
