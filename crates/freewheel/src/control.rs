@@ -19,8 +19,8 @@ pub use freewheel_live::backup::{
     Backup, Chain, ChangesByCause, Damage, Link, Manifest, REGION_BLOCKS, Restore, Restored,
 };
 pub use freewheel_live::control::{
-    BlockRange, BlockStream, ControlClient, Decisions, NotARecord, Record, Records, Refresh,
-    SampleBias, SampleCounter, SampleReport, SampleRequest, SampleResult, ServerStatus,
-    ShareEstimate, Task, TaskRequest, openapi,
+    BlockRange, BlockStream, ControlClient, Decisions, Record, Records, Refresh, SampleBias,
+    SampleCounter, SampleReport, SampleRequest, SampleResult, ServerStatus, ShareEstimate, Task,
+    TaskRequest, openapi,
 };
 pub use freewheel_live::extents::{Allocated, ByteRange, Extents, FileExtents, Parts};

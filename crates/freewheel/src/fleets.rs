@@ -20,7 +20,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use freewheel_study::fleet::members;
+use freewheel_study::fleet::{FleetMember, members};
 use freewheel_study::table::TableError;
 use freewheel_trace::TraceReader;
 
@@ -29,9 +29,7 @@ use crate::traces::OpenOptions;
 use crate::{Error, StudyOptions, study};
 
 pub use freewheel_report::{FleetReport, HOT_SHARE, REPORTS};
-pub use freewheel_study::fleet::{
-    Fleet, FleetChunk, FleetMember, FleetOptions, FleetRows, Place, Places,
-};
+pub use freewheel_study::fleet::{Fleet, FleetChunk, FleetOptions, FleetRows, Place, Places};
 
 /// Where the results of a fleet go, and what of it.
 #[derive(Debug, Clone, PartialEq)]

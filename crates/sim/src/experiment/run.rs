@@ -101,13 +101,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs the volume with another `source` in place of its workload. Independent drives would need a source
-    /// each, and are an error. Panics like [`Self::simulate`].
-    pub fn simulate_source(self, source: &mut dyn Source) -> Result<RunResult, ConfigError> {
-        let experiment = self.experiment;
+    /// Runs the volume with another `source` in place of its workload, and without its background. Independent
+    /// drives would need a source each, and are an error. Panics when planners are present but not one for each
+    /// arm.
+    pub fn simulate_source(self, mut source: &mut dyn Source) -> Result<RunResult, ConfigError> {
+        let Self { experiment, planners, observer, .. } = self;
         experiment.config.check_observable()?;
         experiment.check_measured_whole("a source of unknown length")?;
-        Ok(self.volume(source, experiment.striped())?.result())
+        let mut unseen = |_: &Completion| {};
+        let observer: Observer<'_> = match observer {
+            Some(observer) => observer,
+            None => &mut unseen,
+        };
+        let layout = experiment.striped();
+        let foreground = Foreground { experiment, layout, source: &mut source, observer };
+        Ok(foreground.drives(planners)?.result())
     }
 
     /// The same run for a shorter time, so that it can hold what does not live as long.
