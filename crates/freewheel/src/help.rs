@@ -23,17 +23,13 @@ pub enum Surface {
 impl ErrorKind {
     /// The way out of such an error in the words of a surface, where one is known.
     pub fn help(&self, surface: Surface) -> Option<String> {
-        let (words, file_help, simple_help): (
-            _,
-            fn(&ErrorKind) -> Option<String>,
-            fn(&ErrorKind) -> _,
-        ) = match surface {
-            Surface::Options => (&BY_OPTIONS, option_file_help, option_help),
-            Surface::Experiment => (&BY_KEYS, key_file_help, key_help),
-            Surface::Python => (&BY_ARGUMENTS, argument_file_help, argument_help),
+        let (words, of_file, simple) = match surface {
+            Surface::Options => (&BY_OPTIONS, option_file_help(self), option_help(self)),
+            Surface::Experiment => (&BY_KEYS, key_file_help(self), key_help(self)),
+            Surface::Python => (&BY_ARGUMENTS, argument_file_help(self), argument_help(self)),
         };
-        let known = file_help(self).or_else(|| trace_help(self, words));
-        known.or_else(|| simple_help(self).map(str::to_owned))
+        let known = of_file.or_else(|| trace_help(self, words));
+        known.or_else(|| simple.map(str::to_owned))
     }
 }
 
