@@ -274,7 +274,7 @@ class HostConfig(TypedDict, total=False):
     scheduler: "PredictionSpec"
     """The scheduler."""
     server: "bool"
-    """Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it overlaps with an earlier one, cuts requests of more than 64 KiB into pieces, and has one flush at the drive at a time."""
+    """Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it overlaps with an earlier one, has one flush at the drive at a time, and sends requests of more than 64 KiB in pieces of up to 1 MiB: their stage times are those of the last piece."""
 
 
 class HotFiles(TypedDict, total=False):
@@ -516,8 +516,8 @@ class PromoteTail(TypedDict, total=False):
 
     cost: "Required[float]"
     """Largest share of a round's time that heads spend on promoted requests. Mean response grows by about this share where requests always wait, and by more in an open workload near saturation."""
-    merged_max: "Bytes"
-    """Most bytes in one promoted request; consecutive blocks are merged."""
+    merged_max: "Bytes | None"
+    """Most bytes in one promoted request; consecutive blocks are merged. By default 64 KiB, or a block of the task where that is larger."""
     outstanding: "int"
     """Most promoted requests at a time."""
 

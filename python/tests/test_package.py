@@ -23,6 +23,8 @@ COUNTERPARTS = {
     "TraceInfo": "Trace.info",
     "TraceReader": "Trace",
     "convert_trace": "Trace.convert",
+    # Errors speak the words of Python here.
+    "Surface": "Error",
     # Modules.
     "caches": "cache_curves",
     "claims": "reproduce",
