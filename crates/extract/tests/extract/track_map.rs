@@ -13,7 +13,7 @@ const SURFACES: u32 = 10;
 
 /// Ten densities, bands there and back with surfaces forward, surfaces 20 to 60 tracks out of line, a
 /// sixteenth of a turn from track to track, holes of tracks and of parts of them.
-fn like_x300(seed: u64, width: u32, bands: u32, zones: u32) -> DriveSpec {
+fn like_x300(seed: u64, width: u32, cylinders: u32, zones: u32) -> DriveSpec {
     let mut spec = library::spec("toshiba-x300-5tb").unwrap();
     let mut prng = Prng::new(seed, "surfaces");
     let mut between = |from: u64, to: u64| (from + prng.below(to - from)) as u32;
@@ -27,7 +27,6 @@ fn like_x300(seed: u64, width: u32, bands: u32, zones: u32) -> DriveSpec {
         (0..SURFACES).map(|s| if s == 0 { 0 } else { between(20, 61) }).collect();
     spec.rotation_period = SimDuration::from_ns(8_333_333);
     let like = spec.zones[0].clone();
-    let cylinders = width * bands;
     let sectors = spec.electronics.sector.physical_blocks();
     spec.zones = (0..zones)
         .map(|zone| {
@@ -90,7 +89,7 @@ fn found(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> TrackMap {
 #[test]
 fn every_track_bound_of_ten_densities_with_holes_is_exact() {
     for seed in 1..=2 {
-        let spec = like_x300(seed, 120, 4, 2);
+        let spec = like_x300(seed, 120, 480, 2);
         let drive = Drive::build(&spec).unwrap();
         let map = found(&spec, &Behaviour::default(), seed);
         let firsts: Vec<u64> = map.track_firsts().collect();
@@ -124,7 +123,7 @@ fn file_of(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> Extraction {
 #[test]
 fn a_drive_whose_surfaces_differ_becomes_a_file_that_places_every_block() {
     for seed in 1..=3 {
-        let mut spec = like_x300(seed, 120, 4, 2);
+        let mut spec = like_x300(seed, 120, 480, 2);
         if seed == 2 {
             spec.mapping = Mapping::Band {
                 cylinders: 120,
@@ -152,6 +151,45 @@ fn a_drive_whose_surfaces_differ_becomes_a_file_that_places_every_block() {
     }
 }
 
+/// A file of a drive whose last band of each zone is narrow, and where spares take the end of the last one.
+fn with_narrow_bands(name: &str, mut spec: DriveSpec, seed: u64) {
+    let last = spec.zones.last_mut().unwrap();
+    last.spares = 100 * u64::from(last.blocks_per_track);
+    let found = file_of(&spec, &Behaviour::default(), seed);
+    let file = Drive::build(&found.spec).unwrap();
+    let (right, own) = (places(&Drive::build(&spec).unwrap()), places(&file));
+    let wrong = own.iter().zip(&right).filter(|(a, b)| a != b).count();
+    println!("{name}: {} zones, {} commands", found.spec.zones.len(), found.commands);
+    assert_eq!((wrong, own.len()), (0, right.len()), "{name}");
+    assert_eq!(found.spec.zones.len(), spec.zones.len(), "{name}");
+    assert_eq!(found.spec.mapping, spec.mapping, "{name}");
+}
+
+#[test]
+fn narrow_last_bands_are_placed_where_densities_differ() {
+    with_narrow_bands("forward", like_x300(1, 120, 4 * 120 + 70, 2), 1);
+    let mut turning = like_x300(2, 120, 4 * 120 + 70, 2);
+    turning.mapping = Mapping::Band {
+        cylinders: 120,
+        cylinder_order: Direction::Forward,
+        surface_order: Direction::Serpentine,
+    };
+    with_narrow_bands("surfaces turn", turning, 2);
+}
+
+#[test]
+fn surfaces_of_equal_densities_are_told_by_the_steps_between_bands() {
+    let mut spec = like_x300(3, 120, 6 * 120 + 70, 2);
+    spec.surface_offsets.clear();
+    for zone in &mut spec.zones {
+        zone.surface_blocks_per_track.clear();
+        zone.holes.clear();
+        zone.band_skews = vec![Turn::from_ratio(27, 100).unwrap()];
+    }
+    spec.cylinders = 2 * (6 * 120 + 70);
+    with_narrow_bands("equal", spec, 3);
+}
+
 /// The hole moved this many cylinders inwards, in its zone.
 fn moved(hole: &Hole, by: u32) -> Hole {
     let [first_cylinder, last_cylinder] =
@@ -161,7 +199,7 @@ fn moved(hole: &Hole, by: u32) -> Hole {
 
 #[test]
 fn samples_of_a_drive_have_the_layout_of_all_without_the_defects_of_each() {
-    let mut of_all = like_x300(5, 60, 3, 2);
+    let mut of_all = like_x300(5, 60, 180, 2);
     let shared = of_all.zones[0].holes.clone();
     of_all.zones[1].holes.clear();
     let with_own = |by: u32| {
