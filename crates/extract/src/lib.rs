@@ -491,13 +491,19 @@ fn tracks(
     may_differ: bool,
 ) -> Result<(Vec<ZoneMap>, Option<SurfaceLayout>), ExtractError> {
     let zones = survey(prober, clock).and_then(|zones| heads::regroup(prober, clock, zones));
-    let error = match zones {
-        Err(error) if may_differ && error.is_of_another_layout() => error,
-        zones => return Ok((zones?, None)),
+    let is_open = match &zones {
+        Err(error) => error.is_of_another_layout(),
+        // Each piece of a surface without holes looks like a zone of a drive with one head.
+        Ok(zones) => zones.iter().all(|zone| zone.heads == 1),
     };
+    if !(may_differ && is_open) {
+        return Ok((zones?, None));
+    }
     let stretches = track_map::stretches(prober, clock)?;
-    let layout = SurfaceLayout::of(&stretches).ok_or(error)?;
-    Ok((surfaces::zones_of_stretches(&stretches, &layout), Some(layout)))
+    match SurfaceLayout::of(&stretches) {
+        Some(layout) => Ok((surfaces::zones_of_stretches(&stretches, &layout), Some(layout))),
+        None => Ok((zones?, None)),
+    }
 }
 
 /// All zones, one after the other.

@@ -168,6 +168,9 @@ fn with_narrow_bands(name: &str, mut spec: DriveSpec, seed: u64) {
 #[test]
 fn narrow_last_bands_are_placed_where_densities_differ() {
     with_narrow_bands("forward", like_x300(1, 120, 4 * 120 + 70, 2), 1);
+    let mut whole = like_x300(4, 120, 4 * 120 + 70, 2);
+    whole.zones.iter_mut().for_each(|zone| zone.holes.clear());
+    with_narrow_bands("without holes", whole, 4);
     let mut turning = like_x300(2, 120, 4 * 120 + 70, 2);
     turning.mapping = Mapping::Band {
         cylinders: 120,
