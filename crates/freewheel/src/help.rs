@@ -114,9 +114,14 @@ const BY_ARGUMENTS: ReadingWords = ReadingWords {
     layer: "layer",
 };
 
-/// The way out where a trace is damaged, malformed or not certain.
+/// The way out where a trace is damaged, malformed or not certain, or holds too little.
 fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
-    let ReadingWords { lenient, format, before_format, before_time_unit, addresses, layer } = words;
+    damage_help(kind, words).or_else(|| contents_help(kind, words))
+}
+
+/// The way out where a trace is damaged or malformed.
+fn damage_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
+    let ReadingWords { lenient, format, before_format, .. } = words;
     Some(match kind {
         ErrorKind::MalformedHeader => format!(
             "change its first line; if only names differ, and the columns are these in this order, \
@@ -144,6 +149,14 @@ fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
             "copy or download the file again; or {lenient} reads the records before that, and says \
              that the rest is left out"
         ),
+        _ => return None,
+    })
+}
+
+/// The way out where a trace holds too little, or it is not certain how to read it.
+fn contents_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
+    let ReadingWords { before_format, before_time_unit, addresses, layer, .. } = words;
+    Some(match kind {
         ErrorKind::EmptyTrace => {
             "it may not have been written to its end: record or copy it again, or give another trace"
                 .into()

@@ -171,6 +171,11 @@ fn text(status: &ServerStatus) -> String {
     if status.tasks.is_empty() {
         return format!("{table}no tasks\n");
     }
+    format!("{table}\n{}", task_rows(status))
+}
+
+/// A row for each task.
+fn task_rows(status: &ServerStatus) -> Table {
     let mut tasks = Table::new("rllrrrrr");
     tasks.row(["task", "kind", "state", "done", "read", "copied", "ends in", "unreadable"]);
     for task in &status.tasks {
@@ -188,5 +193,5 @@ fn text(status: &ServerStatus) -> String {
             grouped(task.unreadable_blocks),
         ]);
     }
-    format!("{table}\n{tasks}")
+    tasks
 }

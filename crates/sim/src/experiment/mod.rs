@@ -81,7 +81,7 @@ pub struct Experiment {
     files: Option<Arc<FilesSetup>>,
     /// Policies of the caller's, in place of the configured ones.
     own: OwnPolicies,
-    /// The drives of a striped volume behind the first, where each turns at a rate of its own.
+    /// Drives of a striped volume after the first, where spindles turn at different rates.
     others: Arc<[Arc<Drive>]>,
     /// Background tasks of earlier runs on the drive.
     prepared: Arc<PreparedRuns>,
@@ -377,7 +377,7 @@ impl Experiment {
     }
 }
 
-/// The drives of a striped volume behind the first: those of `beside`, where they are the same.
+/// Drives of a striped volume after the first. They are shared with `beside`, where they are the same.
 fn other_drives(
     config: &SimConfig,
     spec: &DriveSpec,
