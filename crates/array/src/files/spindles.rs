@@ -10,20 +10,20 @@ use freewheel_units::SimDuration;
 /// are not synchronised: each turns at its own rate, so any two drift through all angles.
 const DRIFT: (u64, u64) = (3, 1000);
 
-/// Most rates of rotation of an array's disks. Building a drive takes milliseconds, and among these no two
-/// disks of a request are likely to share one.
+/// Most rates of rotation of an array's disks, as each needs a layout of its own. Among these no two disks of
+/// a request are likely to share one.
 const RATES_MAX: u32 = 64;
 
 /// Disks of one kind whose spindles are not synchronised.
 pub fn unsynchronised(spec: &DriveSpec, disks: u32) -> Result<Vec<Arc<Drive>>, BuildDriveError> {
     let rates = disks.min(RATES_MAX);
-    let disk = |number: u32| {
-        let turn = spec.rotation_period;
+    let first = Drive::build(spec)?;
+    let turn = spec.rotation_period;
+    let mut built = Vec::with_capacity(rates as usize);
+    for number in 0..rates {
         let whole = DRIFT.1 * u64::from(rates);
         let longer = SimDuration::from_ns(turn.ns() * DRIFT.0 * u64::from(number) / whole);
-        let own = DriveSpec { rotation_period: turn + longer, ..spec.clone() };
-        Drive::build(&own).map(Arc::new)
-    };
-    let built = (0..rates).map(disk).collect::<Result<Vec<_>, _>>()?;
+        built.push(Arc::new(first.with_rotation_period(turn + longer)));
+    }
     Ok(built.iter().cycle().take(disks as usize).map(Arc::clone).collect())
 }

@@ -287,6 +287,12 @@ impl Drive {
         Self { overhead, ..self.clone() }
     }
 
+    /// Drive whose spindle takes `period` for a turn. Its seeks are the same, and share their tables.
+    #[must_use]
+    pub fn with_rotation_period(&self, period: SimDuration) -> Self {
+        Self { rotation: Rotation::new(period), ..self.clone() }
+    }
+
     /// Drive with every movement longer by its margin: for plans that must hold although seeks vary. Copies
     /// no table of seeks.
     #[must_use]
