@@ -25,6 +25,7 @@ use crate::config::CoarseTimes;
 use crate::device::Work;
 use crate::digest::mix;
 use crate::idle::IdleTime;
+use crate::served_device::ServedDevice;
 use crate::source::{InferredCompletions, OutsideScrub};
 
 pub use self::disks::DiskUse;
@@ -481,6 +482,12 @@ impl Tally {
     pub(crate) fn background(&mut self, arms: impl IntoIterator<Item = Background>) {
         let end = self.ended.elapsed;
         self.background.extend(arms.into_iter().map(|arm| arm.result(end)));
+    }
+
+    /// Adds the background results of servers at the end of the run.
+    pub(crate) fn served(&mut self, servers: impl IntoIterator<Item = ServedDevice>) {
+        let end = self.ended.elapsed;
+        self.background.extend(servers.into_iter().filter_map(|one| one.into_background(end)));
     }
 
     /// Adds the results of PostMark.

@@ -13,13 +13,14 @@ use std::collections::{BTreeMap, VecDeque};
 use freewheel_freeblock::Options;
 use freewheel_host::device::{Abilities, DeviceCommand, DeviceOp};
 use freewheel_host::scheduler::Request;
-use freewheel_host::tasks::usual_block;
+use freewheel_host::tasks::{ServedTaskError, usual_block};
 use freewheel_host::{Client, DecisionStart, HostScheduler, PredictiveScheduler};
 use freewheel_model::drive::Position;
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{BLOCK_BYTES, Op, SimTime};
 
+use crate::background::{BackgroundResult, FreeblockConfig, ServedBackground, Unfinished};
 use crate::black_box::{self, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
 use crate::predicted_device::work_outside;
@@ -48,6 +49,8 @@ pub struct ServedDevice {
     /// known first.
     came_back: Option<SimTime>,
     has_tasks: bool,
+    /// Account of the tasks of an experiment.
+    background: Option<ServedBackground>,
 }
 
 impl ServedDevice {
@@ -61,15 +64,36 @@ impl ServedDevice {
             reading: BTreeMap::new(),
             answered: VecDeque::new(),
             came_back: None,
+            background: None,
         }
     }
 
-    /// A drive with a server that has no tasks.
-    pub(crate) fn without_tasks(scheduler: PredictiveScheduler, drive: EmulatedDrive) -> Self {
+    /// A drive with a server for the tasks of an experiment, if it has some. The run waits for what they have
+    /// `unfinished`.
+    pub(crate) fn for_experiment(
+        scheduler: PredictiveScheduler,
+        drive: EmulatedDrive,
+        tasks: Option<&FreeblockConfig>,
+        unfinished: Option<Unfinished>,
+    ) -> Result<Self, ServedTaskError> {
         let abilities = Self::abilities(&drive);
-        let block = usual_block(&scheduler.planners_drive(), abilities.sector_blocks());
-        let options = Options::default();
-        Self::new(HostScheduler::for_device(scheduler, options, block, abilities), drive)
+        let planned = scheduler.planners_drive();
+        let block = usual_block(&planned, abilities.sector_blocks());
+        let options = tasks.map_or_else(Options::default, FreeblockConfig::options);
+        let mut scheduler = HostScheduler::for_device(scheduler, options, block, abilities);
+        let mut background = None;
+        if let Some(config) = tasks {
+            let tasks = scheduler.tasks_mut();
+            background =
+                Some(ServedBackground::begin(tasks, config, &planned, options, unfinished)?);
+        }
+        Ok(Self { background, ..Self::new(scheduler, drive) })
+    }
+
+    /// Results of the experiment's tasks, if it has some.
+    pub(crate) fn into_background(self, end: SimTime) -> Option<BackgroundResult> {
+        let tasks = self.scheduler.tasks();
+        self.background.map(|background| background.result(tasks, end))
     }
 
     /// Abilities of an emulated drive, as the scheduler has to know them.
@@ -143,8 +167,12 @@ impl ServedDevice {
             let Asked { sequence, is_flush } = self.asked.remove(&number).expect("it was asked");
             self.answered.push_back(Done { sequence, served, flush: is_flush });
         }
-        // Nobody takes a task's data.
-        self.scheduler.tasks_mut().outputs();
+        let tasks = self.scheduler.tasks_mut();
+        match &mut self.background {
+            Some(background) => background.observe(tasks, now),
+            // Nobody takes a task's data.
+            None => drop(tasks.outputs()),
+        }
     }
 
     fn decides_at(&self) -> Option<SimTime> {

@@ -28,7 +28,7 @@ use freewheel_freeblock::tasks::{
 };
 use freewheel_freeblock::{Effort, PromotionId, TaskOrder, uses};
 use freewheel_model::drive::Drive;
-use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use self::parts::planner_spec;
@@ -38,7 +38,7 @@ use self::refresh::{Pass, Refresh};
 use self::rewrites::RecentWrite;
 use self::task::ServedTask;
 use crate::runs::Runs;
-use crate::task_account::DeliveryPath;
+use crate::task_account::{Deliveries, DeliveryPath};
 
 pub use parts::{SERVED_KINDS, ServedOrder, TaskParts};
 pub use pieces::CommandData;
@@ -159,6 +159,8 @@ pub enum ServedTaskOutput {
         task: u64,
         /// Time of the event.
         at: SimTime,
+        /// Blocks of 512 B of the round, by the path of their delivery.
+        deliveries: Deliveries,
     },
     /// A task is over, one way or the other.
     Over {
@@ -282,6 +284,16 @@ impl ServedTasks {
     pub fn report(&self, id: u64, now: SimTime) -> Result<ServedTaskReport, ServedTaskError> {
         let task = self.tasks.get(&id).ok_or(ServedTaskError::Unknown { id })?;
         Ok(task.report(id, self.left(id), now))
+    }
+
+    /// Blocks of 512 B that were read for a task in all rounds; none of an unknown one.
+    pub fn delivered(&self, id: u64) -> u64 {
+        self.tasks.get(&id).map_or(0, |task| task.delivered)
+    }
+
+    /// Memory of the planner's lists of wanted blocks, and of their index.
+    pub fn memory(&self) -> Bytes {
+        self.planner.memory().total()
     }
 
     /// True if some task is at work.
@@ -584,10 +596,12 @@ impl ServedTasks {
                     return self.passed(pass, extent, source, now);
                 }
                 let Some(&id) = self.by_planner_task.get(&planner_task) else { return };
-                if let Some(task) = self.tasks.get_mut(&id).filter(|_| is_promoted) {
-                    task.account.delivered(extent.blocks.get(), DeliveryPath::Promotion);
+                if let Some(task) = self.tasks.get_mut(&id) {
+                    let path =
+                        if is_promoted { DeliveryPath::Promotion } else { source.path_of(extent) };
+                    task.account.delivered(extent.blocks.get(), path);
                 }
-                self.delivered(id, extent, source, now);
+                self.came(id, extent, source, now);
             }
             Event::Superseded { task: planner_task, extent, .. } => {
                 if self.passes.contains_key(&planner_task) {
@@ -598,7 +612,7 @@ impl ServedTasks {
         }
     }
 
-    fn delivered(&mut self, id: u64, extent: Extent, source: &CommandData<'_>, now: SimTime) {
+    fn came(&mut self, id: u64, extent: Extent, source: &CommandData<'_>, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if source.has_failed {
             return task.read_later(extent);
@@ -716,7 +730,8 @@ impl ServedTasks {
             if let Some(refresh) = &mut task.refresh {
                 refresh.blocks.clear();
             }
-            self.outputs.push(ServedTaskOutput::Round { task: id, at: now });
+            let deliveries = *task.account.round();
+            self.outputs.push(ServedTaskOutput::Round { task: id, at: now, deliveries });
             self.end_round(id, now);
             // What had room has room again.
             if self.begin_round(id, now).is_err() {

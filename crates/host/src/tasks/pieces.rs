@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use freewheel_freeblock::tasks::Extent;
 use freewheel_units::{BLOCK_BYTES, Lbn};
 
+use crate::task_account::DeliveryPath;
+
 /// Most blocks of 512 B that are kept: 64 MiB, as in the planner. Blocks beyond that are read again
 /// separately.
 const KEPT_MAX: u64 = (64 << 20) / BLOCK_BYTES;
@@ -16,10 +18,23 @@ pub struct CommandData<'a> {
     pub data: &'a [(Lbn, &'a [u8])],
     /// Requested spans, `start..end` of 512 B each. Blocks of tasks lie across their ends.
     pub spans: &'a [(u64, u64)],
+    /// Span of these that a client asked for, or a task by itself; the others are of gaps.
+    pub requested: Option<(u64, u64)>,
     /// Number of the command, above those of all commands sent before it.
     pub command: u64,
     /// The command could not be done.
     pub has_failed: bool,
+}
+
+impl CommandData<'_> {
+    /// Path of blocks that nobody asked for: a part of them in a gap makes them the gap's.
+    pub(crate) fn path_of(&self, extent: Extent) -> DeliveryPath {
+        let (start, end) = (extent.start.get(), extent.start.get() + extent.blocks.get());
+        match self.requested {
+            Some((from, to)) if from <= start && end <= to => DeliveryPath::Passing,
+            _ => DeliveryPath::Gap,
+        }
+    }
 }
 
 /// Parts of blocks, by task and first block of 512 B.

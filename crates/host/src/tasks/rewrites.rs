@@ -536,7 +536,7 @@ mod tests {
         let data = vec![7; ((to - from) * BLOCK_BYTES) as usize];
         let data = [(Lbn::new(from), &data[..])];
         let spans = [(from, to)];
-        give(&CommandData { data: &data, spans: &spans, command, has_failed: false })
+        give(&CommandData { data: &data, spans: &spans, command, ..CommandData::default() })
     }
 
     #[test]

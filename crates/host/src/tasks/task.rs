@@ -12,7 +12,7 @@ use super::sample::Sample;
 use super::state::TaskState;
 use crate::promote_tail::{PromotionAnchor, TailPromotion};
 use crate::runs::Runs;
-use crate::task_account::TaskAccount;
+use crate::task_account::{Deliveries, TaskAccount};
 
 /// Promoted reads of a task at once. With one the drive would miss the next blocks each time.
 const PROMOTED_READS: u32 = 2;
@@ -278,6 +278,7 @@ impl ServedTask {
             round_began: self.account.began(),
             rounds: self.account.rounds(),
             delivered: Blocks::new(self.delivered),
+            deliveries: *self.account.round(),
             left: Blocks::new(left),
             unreadable: self.unreadable.iter().take(LISTED_MAX).collect(),
             unreadable_blocks: Blocks::new(self.unreadable.blocks()),
@@ -328,6 +329,8 @@ pub struct ServedTaskReport {
     pub rounds: u64,
     /// Blocks that were read, in all rounds.
     pub delivered: Blocks,
+    /// Blocks of 512 B of this round, or of the last one, by the path of their delivery.
+    pub deliveries: Deliveries,
     /// Blocks that are still to be read in this round.
     pub left: Blocks,
     /// Ranges that could not be read, and have not been read since: the first thousand.

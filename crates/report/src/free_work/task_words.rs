@@ -262,8 +262,10 @@ fn is_under_way(task: &TaskWork) -> bool {
 fn copies(task: &TaskWork) -> String {
     let came = &task.delivered;
     let (blocks, requests) = (came.copied, came.copied_requests);
-    match requests {
-        0 => "none: no request wrote over what was not read yet".to_owned(),
+    match (blocks, requests) {
+        (0, 0) => "none: no request wrote over what was not read yet".to_owned(),
+        // A scheduler outside the drive does not split head times by request.
+        (_, 0) => format!("{} blocks, read before requests wrote over them", grouped(blocks)),
         _ => format!(
             "{} blocks in {} requests of their own, {} of the heads: read before requests \
              wrote over them, which waited; what responses grew by, the same run without `freeblock` tells",

@@ -3,12 +3,15 @@
 use std::num::NonZeroU32;
 
 use freewheel_freeblock::tasks::TaskKind;
-use freewheel_freeblock::{Adapt, IDLE_AFTER_MAX, IdleTimer, Patience, Rule, TaskOrder};
+use freewheel_freeblock::{
+    Adapt, IDLE_AFTER_MAX, IdleTimer, Options, Patience, Rule, STEPS_MAX, TaskOrder,
+};
 use freewheel_host::SameTrack;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::SERVED_IN_EXPERIMENTS;
 use super::names::names;
 use crate::toml_faults::check_whole;
 
@@ -64,6 +67,39 @@ impl Default for FreeblockConfig {
             tasks: vec![TaskOrder::default()],
             idle: None,
         }
+    }
+}
+
+impl FreeblockConfig {
+    /// Options of the planner.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            rule: self.rule,
+            region_weights: self.region_weights,
+            budget: self.nodes_max.unwrap_or(u64::MAX),
+            steps_max: self.steps_max.unwrap_or(STEPS_MAX),
+            patience: self.patience.map(Into::into).unwrap_or_default(),
+            ..Options::default()
+        }
+    }
+
+    /// Checks that a server has all of its tasks, and returns the fault.
+    pub(crate) fn check_served(&self) -> Result<(), String> {
+        let server = "a server (`host.server`)";
+        for task in &self.tasks {
+            if !SERVED_IN_EXPERIMENTS.contains(&task.kind) {
+                let word = task.kind.word();
+                return Err(format!(
+                    "`freeblock.tasks`: {server} has no tasks of {word} in an experiment; take scan, scrub or backup, or leave `server` out"
+                ));
+            }
+            if let Some(share) = task.sample_share {
+                return Err(format!(
+                    "`freeblock.tasks.sample_share` is {share}: {server} reads all blocks of a task; leave one of them out"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ mod copies;
 mod names;
 mod result;
 mod running;
+mod served;
 mod uses;
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
 use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
-    Opportunity, Options, Planner, Promoter, STEPS_MAX, WriteCache,
+    Opportunity, Planner, Promoter, WriteCache,
 };
 use freewheel_host::{DeliveryPath, PromotionAnchor, TailPromotion, WriteBack};
 use freewheel_model::drive::{Departure, Drive};
@@ -24,6 +25,7 @@ use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use self::copies::CopyAccount;
 use self::names::names;
 use self::running::Running;
+pub(crate) use self::served::{SERVED_IN_EXPERIMENTS, ServedBackground};
 pub(crate) use self::uses::BeginError;
 use self::uses::Use;
 use crate::digest::mix;
@@ -75,6 +77,11 @@ impl Unfinished {
         Self { left: Arc::new(AtomicU64::new(total)), total }
     }
 
+    /// Counts delivered blocks.
+    fn done(&self, blocks: u64) {
+        self.left.fetch_sub(blocks, Ordering::Relaxed);
+    }
+
     /// True if all are delivered, so that the foreground may end.
     pub fn is_none(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
@@ -101,14 +108,7 @@ impl PreparedTasks {
         config: &FreeblockConfig,
         anchor: PromotionAnchor,
     ) -> Result<Self, BeginError> {
-        let options = Options {
-            rule: config.rule,
-            region_weights: config.region_weights,
-            budget: config.nodes_max.unwrap_or(u64::MAX),
-            steps_max: config.steps_max.unwrap_or(STEPS_MAX),
-            patience: config.patience.map(Into::into).unwrap_or_default(),
-            ..Options::default()
-        };
+        let options = config.options();
         let patience_nodes = options.patience_nodes(drive);
         let mut tasks = Tasks::new(drive, options, CADENCE);
         let named = names(&config.tasks).into_iter().zip(&config.tasks);
@@ -244,7 +244,7 @@ impl Background {
     fn contribute(&mut self, number: usize, blocks: u64) {
         if let Some(unfinished) = &self.unfinished {
             let blocks = self.running[number].take_unfinished(blocks);
-            unfinished.left.fetch_sub(blocks, Ordering::Relaxed);
+            unfinished.done(blocks);
         }
     }
 

@@ -28,7 +28,8 @@ pub struct HostConfig {
     pub behaviour: Behaviour,
     /// Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it
     /// overlaps with an earlier one, has one flush at the drive at a time, and sends requests of more than
-    /// 64 KiB in pieces of up to 1 MiB: their stage times are those of the last piece.
+    /// 64 KiB in pieces of up to 1 MiB: their stage times are those of the last piece. Tasks are scans,
+    /// scrubs and backups; the use of gaps by each is not counted.
     #[serde(skip_serializing_if = "is_default")]
     pub server: bool,
 }
@@ -79,12 +80,8 @@ impl HostConfig {
                     .into(),
             );
         }
-        if self.server && freeblock.is_some() {
-            return Err(
-                "`server` and `freeblock` exclude each other: a server has tasks of its own, \
-                        which an experiment does not count; leave one of them out"
-                    .into(),
-            );
+        if let Some(freeblock) = freeblock.filter(|_| self.server) {
+            freeblock.check_served()?;
         }
         if freeblock.is_some_and(|freeblock| freeblock.idle.is_some()) {
             return Err("`freeblock.idle`: a scheduler outside the drive does not use idle time \

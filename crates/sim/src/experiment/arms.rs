@@ -117,7 +117,7 @@ impl Experiment {
     pub(super) fn arms_behind_host<D>(
         &self,
         host: &HostConfig,
-        mut device: impl FnMut(PredictiveScheduler, EmulatedDrive) -> D,
+        mut device: impl FnMut(PredictiveScheduler, EmulatedDrive) -> Result<D, ConfigError>,
     ) -> Result<Vec<Arm<D>>, ConfigError> {
         let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
         let arm = |number| {
@@ -131,7 +131,7 @@ impl Experiment {
             // Each drive has a separate seed for its behaviour.
             let seed = seed + u64::from(number);
             let scheduler = host.scheduler(&spec, drive, *policy)?.with_seed(seed);
-            let device = device(scheduler, host.emulated(&spec, name, seed)?);
+            let device = device(scheduler, host.emulated(&spec, name, seed)?)?;
             Ok(Arm { drive: Arc::clone(drive), policy: PolicySpec::Fcfs.build()?, device })
         };
         (0..self.arm_count()).map(arm).collect()

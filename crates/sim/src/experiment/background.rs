@@ -18,12 +18,16 @@ impl Experiment {
         Some(Unfinished::new(blocks * u64::from(self.arm_count())))
     }
 
-    /// Background work of every arm; empty without any.
+    /// Background work of every arm; empty without any, and where a server has the tasks.
     pub(super) fn backgrounds(
         &self,
         unfinished: Option<&Unfinished>,
     ) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
+        if self.config.host.is_some_and(|host| host.server) {
+            // They are the server's.
+            return Ok(Vec::new());
+        }
         let planned_on = |arm| {
             let drive = self.drive_of(arm);
             match &self.config.host {

@@ -10,9 +10,9 @@ use freewheel_freeblock::{Planner, TimedPlanner, Timer};
 
 use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use super::{Experiment, Observer, Planners, Progress, fleet};
-use crate::background::{STALLED_REQUESTS_MAX, UntilDone};
+use crate::background::{STALLED_REQUESTS_MAX, Unfinished, UntilDone};
 use crate::completion::Completion;
-use crate::config::{ConfigError, Layout, Workload};
+use crate::config::{ConfigError, HostConfig, Layout, Workload};
 use crate::device::Device;
 use crate::engine::{self, Arm, VolumeLayout, VolumeZones};
 use crate::predicted_device::PredictedDevice;
@@ -114,7 +114,8 @@ impl<'a> Run<'a> {
             None => &mut unseen,
         };
         let layout = experiment.striped();
-        let foreground = Foreground { experiment, layout, source: &mut source, observer };
+        let foreground =
+            Foreground { experiment, layout, source: &mut source, observer, unfinished: None };
         Ok(foreground.drives(planners)?.result())
     }
 
@@ -177,7 +178,9 @@ impl<'a> Run<'a> {
             None => &mut unseen,
         };
         let mut source = Reporting { source, progress, every, until_next: every };
-        let foreground = Foreground { experiment, layout, source: &mut source, observer };
+        let unfinished = unfinished.as_ref();
+        let foreground =
+            Foreground { experiment, layout, source: &mut source, observer, unfinished };
         let mut tally = match timer {
             _ if backgrounds.is_empty() => foreground.drives(planners)?,
             None => foreground.drives(backgrounds.iter_mut().map(|arm| arm as _).collect())?,
@@ -199,6 +202,8 @@ struct Foreground<'a, S> {
     layout: VolumeLayout<'a>,
     source: &'a mut S,
     observer: Observer<'a>,
+    /// Blocks of tasks that the source waits for.
+    unfinished: Option<&'a Unfinished>,
 }
 
 impl<S: Source> Foreground<'_, S> {
@@ -211,13 +216,12 @@ impl<S: Source> Foreground<'_, S> {
         match &experiment.config.host {
             Some(host) if host.server => {
                 assert!(planners.is_empty(), "a server plans for tasks of its own");
-                return self
-                    .engine(experiment.arms_behind_host(host, ServedDevice::without_tasks)?);
+                return self.servers(host);
             }
             Some(host) => {
                 let mut planners = planners.into_iter();
                 let device =
-                    |scheduler, drive| PredictedDevice::new(scheduler, drive, planners.next());
+                    |scheduler, drive| Ok(PredictedDevice::new(scheduler, drive, planners.next()));
                 return self.engine(experiment.arms_behind_host(host, device)?);
             }
             None => {}
@@ -231,6 +235,19 @@ impl<S: Source> Foreground<'_, S> {
             true => self.layers(experiment.whole_drives(planners)?),
             false => self.layers(experiment.bare_mechanics(planners)?),
         }
+    }
+
+    /// Drives with a server's scheduler before each, which has the tasks.
+    fn servers(self, host: &HostConfig) -> Result<Tally, ConfigError> {
+        let experiment = self.experiment;
+        let (tasks, unfinished) = (experiment.config.freeblock.as_ref(), self.unfinished);
+        let mut arms = experiment.arms_behind_host(host, |scheduler, drive| {
+            let device = ServedDevice::for_experiment(scheduler, drive, tasks, unfinished.cloned());
+            device.map_err(|error| ConfigError::Freeblock { message: error.to_string() })
+        })?;
+        let mut tally = self.tally(&mut arms)?;
+        tally.served(arms.into_iter().map(|arm| arm.device));
+        Ok(tally)
     }
 
     /// Layers "Linux" and "cache" before the drives.
@@ -247,9 +264,13 @@ impl<S: Source> Foreground<'_, S> {
     }
 
     fn engine<D: Device>(self, mut arms: Vec<Arm<D>>) -> Result<Tally, ConfigError> {
-        let Self { experiment, layout, source, observer } = self;
+        self.tally(&mut arms)
+    }
+
+    fn tally<D: Device>(self, arms: &mut [Arm<D>]) -> Result<Tally, ConfigError> {
+        let Self { experiment, layout, source, observer, .. } = self;
         let Experiment { spec, drive, striping, .. } = experiment;
         let zones = VolumeZones::new(spec.zoned.as_ref(), drive, striping);
-        Ok(engine::tally(layout, zones, &mut arms, source, experiment.parts(), observer)?)
+        Ok(engine::tally(layout, zones, arms, source, experiment.parts(), observer)?)
     }
 }

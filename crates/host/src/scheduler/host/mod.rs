@@ -743,7 +743,8 @@ impl HostScheduler {
         self.head_took(command, head);
         let bounds = |start: Lbn, blocks: u32| (start.get(), start.get() + u64::from(blocks));
         let runs = command.runs.iter().map(|run| bounds(run.start, run.blocks));
-        let spans: Vec<_> = runs.chain(part.map(|part| bounds(part.start, part.blocks))).collect();
+        let requested = part.map(|part| bounds(part.start, part.blocks));
+        let spans: Vec<_> = runs.chain(requested).collect();
         let mut data: Vec<(Lbn, &[u8])> = Vec::new();
         if let (Ok(read), Op::Read) = (result, command.op) {
             data.push((command.start, read));
@@ -757,7 +758,8 @@ impl HostScheduler {
             data.push((Lbn::new(from), &pending.data[here]));
         }
         let has_failed = result.is_err();
-        let source = CommandData { data: &data, spans: &spans, command: command.id, has_failed };
+        let (data, spans) = (&data[..], &spans[..]);
+        let source = CommandData { data, spans, requested, command: command.id, has_failed };
         self.tasks.take_data(&source, self.now);
         done
     }
