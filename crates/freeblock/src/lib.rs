@@ -194,11 +194,6 @@ pub trait Planner: ForegroundObserver + Send {
         None
     }
 
-    /// The memory in front of the drive whose destages this planner puts into gaps, if it has one.
-    fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
-        None
-    }
-
     /// The part that writes blocks of another's memory in gaps, if this planner has one.
     fn gap_writer(&mut self) -> Option<&mut dyn GapWriter> {
         None
@@ -237,21 +232,13 @@ pub trait IdlePlanner {
 
 /// Makes foreground requests for tasks.
 pub trait Promoter {
-    /// The next request that must precede this arriving foreground write: a read of the old data, or
-    /// a write of older data. Asked for until there is none. It arrives like any promoted request,
-    /// and the write waits for it.
+    /// The next read of the old data that must precede this arriving foreground write. Asked for until
+    /// there is none. It arrives like any promoted request, and the write waits for it.
     fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted>;
 
     /// The next request to make at `now`, if there is one. It then arrives like any other, with its
     /// promotion.
     fn promote(&mut self, now: SimTime) -> Option<Promoted>;
-}
-
-/// Memory in front of a drive that answers requests.
-pub trait WriteCache {
-    /// True if memory answers this arriving request: a write whose data it keeps from now on, or a read of
-    /// data it has. The drive and its planner never learn of such a request.
-    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool;
 }
 
 /// Writes in gaps what a memory in front of the drive wants to be rid of.

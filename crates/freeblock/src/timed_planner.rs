@@ -6,8 +6,7 @@ use freewheel_units::SimTime;
 
 use crate::opportunity::Opportunity;
 use crate::{
-    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, GapWriter, IdlePlanner, Planner,
-    Promoter, WriteCache,
+    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, GapWriter, IdlePlanner, Planner, Promoter,
 };
 use freewheel_model::drive::Drive;
 
@@ -62,10 +61,6 @@ impl Planner for TimedPlanner<'_> {
 
     fn promoter(&mut self) -> Option<&mut dyn Promoter> {
         self.planner.promoter()
-    }
-
-    fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
-        self.planner.write_cache()
     }
 
     fn gap_writer(&mut self) -> Option<&mut dyn GapWriter> {

@@ -31,7 +31,6 @@ mod runs;
 pub mod scheduler;
 mod task_account;
 pub mod tasks;
-mod write_back;
 
 pub use copy_before_write::{Backup, ClaimBy, Copies, CopyRead};
 pub use deadline::Deciding;
@@ -46,4 +45,3 @@ pub use scheduler::{
     Command, DecisionStart, Finished, ForegroundPart, HostScheduler, PredictiveScheduler,
 };
 pub use task_account::{Deliveries, DeliveryPath, PromotedWork, TaskAccount};
-pub use write_back::{WriteBack, WriteBackResult};

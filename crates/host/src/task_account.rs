@@ -157,11 +157,6 @@ impl TaskAccount {
         self.round.copied.took(head);
     }
 
-    /// Counts the head time of a promoted request.
-    pub fn promotion_took(&mut self, head: SimDuration) {
-        self.round.promoted.took(head);
-    }
-
     /// A foreground request took this head time. If the tail made it in an earlier round, it counts for that:
     /// the number of the round.
     pub fn tail_took(
@@ -173,7 +168,7 @@ impl TaskAccount {
         if number as u64 != self.rounds {
             return Some(number);
         }
-        self.promotion_took(head);
+        self.round.promoted.took(head);
         None
     }
 

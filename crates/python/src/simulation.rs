@@ -71,8 +71,6 @@ impl Ran {
             let result = run_watched(&experiment, None, None, &mut progress);
             (result.map_err(Fault::experiment)?, None)
         };
-        let references = experiment.run_references(&mut progress);
-        result.write_back_references = references.map_err(Fault::experiment)?;
         let other = experiment.run_other_times(&mut progress);
         result.other_times = other.map_err(Fault::experiment)?;
         Ok((Self { experiment, result }, rows.map(completions_frame).transpose()?))

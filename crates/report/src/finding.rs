@@ -112,8 +112,6 @@ pub enum Topic {
     NoChoice,
     /// A key of an experiment without an effect in it.
     WithoutEffect,
-    /// Write-back that takes no write, or costs more than it saves.
-    WriteBack,
 }
 
 /// A quantity with its unit.

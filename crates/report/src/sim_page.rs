@@ -13,7 +13,7 @@ use crate::chart;
 use crate::command_work::command_rows;
 use crate::files_run;
 use crate::finding::{Confidence, Finding, Topic};
-use crate::free_work::{self, write_back_cautions};
+use crate::free_work;
 use crate::numbers::{average, ms, percent, rate, span};
 use crate::page::{self, section, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
@@ -31,7 +31,6 @@ pub fn cautions(experiment: &Experiment, result: &RunResult) -> Vec<Finding> {
     let mut all = trace_cautions(traces, result, other);
     all.extend(shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result));
     all.extend(postmark_cautions(config, spec, result));
-    all.extend(write_back_cautions(result));
     all.extend(files_run::overload(config, result));
     all.extend(experiment.without_effect(result).into_iter().map(without_effect));
     all

@@ -1,19 +1,16 @@
 //! What free bandwidth is good for (osdi00 section 2.2) with the transactions of its figure 8:
-//! prefetching, prewriting, comparing versions, and a sample.
+//! prefetching and prewriting by a cache in front of the drive, comparing versions, and a sample.
 
-use freewheel_freeblock::tasks::{CADENCE, Event, Promoted, TaskId, TaskKind, Tasks};
-use freewheel_freeblock::uses::{Prewriter, backup, sample};
-use freewheel_freeblock::{
-    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options,
-    Planner, Promoter, Rule,
+use freewheel_freeblock::tasks::{CADENCE, Event, TaskId, TaskKind, Tasks};
+use freewheel_freeblock::uses::{backup, sample};
+use freewheel_freeblock::{Options, Rule};
+use freewheel_sim::background::{CompareResult, FreeblockConfig, TaskOrder, UseResult};
+use freewheel_sim::config::{
+    CacheConfig, ConfigError, OpportunisticConfig, SimConfig, Workload, WriteBufferConfig,
 };
-use freewheel_sim::background::{
-    CompareResult, FreeblockConfig, PrefetchResult, TaskOrder, UseResult,
-};
-use freewheel_sim::config::{ConfigError, SimConfig, Workload};
 use freewheel_sim::experiment::Experiment;
-use freewheel_sim::{RunResult, library};
-use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
+use freewheel_sim::{CacheWork, PrefetchWorth, library};
+use freewheel_units::{Bytes, SimTime};
 
 use super::osdi00_scan::{MPL, transactions};
 use super::sizes::SIZES;
@@ -21,6 +18,9 @@ use super::{Context, Outcome, Row};
 
 /// Blocks of 512 B in a block of all uses: 4 KiB, as the paper's.
 const BLOCK: u32 = 8;
+
+/// Bytes of a block.
+const BLOCK_SIZE: Bytes = Bytes::new(BLOCK as u64 * 512);
 
 /// Memory of each use that needs some. Assumed: the buffer of a drive of the time.
 const MEMORY: Bytes = Bytes::new(4 << 20);
@@ -37,20 +37,12 @@ fn experiment(context: &Context<'_>, read_share: f64, local_share: f64) -> SimCo
     config
 }
 
-/// What came of a background task behind them.
-fn used(config: SimConfig, task: TaskOrder) -> Result<(UseResult, RunResult), ConfigError> {
-    let freeblock = FreeblockConfig {
-        rule: Rule::Paths,
-        tasks: vec![TaskOrder {
-            block_size: Some(Bytes::new(u64::from(BLOCK) * 512)),
-            memory: Some(MEMORY),
-            ..task
-        }],
-        ..FreeblockConfig::default()
-    };
-    let result = Experiment::new(SimConfig { freeblock: Some(freeblock), ..config })?.run()?;
-    let used = result.background[0].tasks[0].used.expect("a task that asks as blocks come up");
-    Ok((used, result))
+/// Work of a cache in front of the drive. All transactions are in it at once, so its hits wait for nothing.
+fn cached(config: &SimConfig, cache: CacheConfig) -> Result<CacheWork, ConfigError> {
+    let cache = CacheConfig { block_size: BLOCK_SIZE, queue_depth: MPL, ..cache };
+    let config = SimConfig { cache: Some(cache), ..config.clone() };
+    let result = Experiment::new(config)?.run()?;
+    Ok(result.cache.expect("an experiment with a cache"))
 }
 
 /// Planning of what no background task of an experiment does.
@@ -68,136 +60,63 @@ const LOCAL_SHARE: f64 = 0.7;
 /// A part of the paper's transactions reads.
 const READ_SHARE: f64 = 2.0 / 3.0;
 
-/// The rest of the track is read behind every read.
+/// Part of the reads, in percent, that needed no fetch.
+fn hit_percent(work: &CacheWork) -> f64 {
+    100.0 * (1.0 - work.read_misses as f64 / work.reads as f64)
+}
+
+/// The head reads on behind a read until it must leave, or reads what passes before the next. The same
+/// cache without either is the control.
 fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let prefetch = TaskOrder { kind: TaskKind::Prefetch, ..TaskOrder::default() };
     let config = experiment(context, READ_SHARE, LOCAL_SHARE);
-    let (UseResult::Prefetch(PrefetchResult { counts, .. }), _) = used(config, prefetch)? else {
-        unreachable!("a task of prefetching");
+    let cache = CacheConfig { size: MEMORY, ..CacheConfig::default() };
+    let in_gaps = OpportunisticConfig {
+        free_blocks: true,
+        just_in_time_seek: true,
+        ..OpportunisticConfig::default()
     };
+    let with = cached(&config, CacheConfig { opportunistic: in_gaps, ..cache.clone() })?;
+    let without = cached(&config, cache)?;
     let quantity = "reads that prefetching had in memory, 70 % near the one before";
-    let percent = 100.0 * counts.hits as f64 / counts.reads as f64;
-    let row = context.measured(quantity, "%", percent);
+    let row = context.measured(quantity, "%", hit_percent(&with) - hit_percent(&without));
+    let [brought, used] =
+        [|worth: &PrefetchWorth| worth.brought_bytes, |worth: &PrefetchWorth| worth.used_bytes]
+            .map(|of| of(&with.prefetch.free_blocks) + of(&with.prefetch.just_in_time_seek));
     Ok(row.noted(format!(
-        "only the rest of a read's track is foreseen: {:.0} % of the reads lay there, and {:.0} % of those came when it had been read, as of ten clients the next asks before there was a gap; {} blocks read, {:.0} % of those asked for; {:.0} % of them used",
-        100.0 * counts.predicted_reads as f64 / counts.reads as f64,
-        100.0 * counts.hits as f64 / counts.predicted_reads as f64,
-        counts.prefetched,
-        100.0 * counts.prefetched as f64 / counts.predicted_blocks as f64,
-        100.0 * counts.used as f64 / counts.prefetched as f64,
+        "{:.1} % of the reads needed no fetch, and {:.1} % without prefetching; gaps brought {}, {:.0} % of it used",
+        hit_percent(&with),
+        hit_percent(&without),
+        Bytes::new(brought).human(),
+        100.0 * used as f64 / brought as f64,
     )))
 }
 
-/// A cache in which for two reads that arrive one block becomes dirty. The writes of an experiment's
-/// `write-back` would keep clients from their reads no longer, and these are the paper's transactions.
-struct Cache {
-    tasks: Tasks,
-    prewriter: Prewriter,
-    prng: Prng,
-    waiting: Vec<Promoted>,
-    dirtied: u64,
-}
-
-impl Cache {
-    fn take_events(&mut self) {
-        let events: Vec<Event> = self.tasks.events().collect();
-        for event in &events {
-            self.prewriter.event(&self.tasks, event).expect("a task that stands");
-        }
-    }
-}
-
-impl Planner for Cache {
-    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-        self.tasks.plan(gap, runs);
-    }
-
-    fn done(&mut self, run: &FreeRun, at: SimTime) {
-        self.tasks.done(run, at);
-        self.take_events();
-    }
-
-    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
-        self.tasks.filled(gap, gap_use);
-    }
-
-    fn promoter(&mut self) -> Option<&mut dyn Promoter> {
-        Some(self)
-    }
-}
-
-impl ForegroundObserver for Cache {
-    fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
-            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
-            _ => {}
-        }
-    }
-}
-
-impl Cache {
-    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
-        self.take_events();
-    }
-
-    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground(ForegroundEvent::Arrived { request, at });
-        self.take_events();
-        if request.promotion.is_none() && self.prng.chance((1.0 - READ_SHARE) / READ_SHARE) {
-            let blocks = self.tasks.drive().blocks().get() / u64::from(BLOCK);
-            let start = Lbn::new(self.prng.below(blocks) * u64::from(BLOCK));
-            let requests = self.prewriter.dirty(&mut self.tasks, at, start);
-            self.waiting.extend(requests.expect("a block of the drive"));
-            self.dirtied += 1;
-        }
-    }
-
-    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground(ForegroundEvent::Done { request, at });
-        self.take_events();
-    }
-}
-
-impl Promoter for Cache {
-    fn read_before(&mut self, _: &Foreground, _: SimTime) -> Option<Promoted> {
-        None
-    }
-
-    fn promote(&mut self, _: SimTime) -> Option<Promoted> {
-        self.waiting.pop()
-    }
-}
-
-/// Most dirty blocks that wait for a gap. Assumed: so few that some have to be promoted.
+/// Most dirty blocks. Assumed: so few that some have to be destaged.
 const DIRTY_MAX: u64 = 128;
 
-/// Foreground writes that a cache with prewriting saves: those it wrote in gaps and those it never
-/// wrote.
+/// Writes that a write buffer saves the drive: gaps wrote their blocks, or other data replaced them.
 fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let experiment = Experiment::new(experiment(context, 1.0, 0.0))?;
-    let mut tasks = Tasks::new(&experiment.drive, options(), CADENCE);
-    let prewriter = Prewriter::new(&mut tasks, SimTime::ZERO, BLOCK, DIRTY_MAX, BLOCK);
-    let mut cache = Cache {
-        tasks,
-        prewriter: prewriter.expect("a block fits"),
-        prng: Prng::new(context.seed, "dirty blocks"),
-        waiting: Vec::new(),
-        dirtied: 0,
+    let buffer = WriteBufferConfig {
+        size: Bytes::new(DIRTY_MAX * BLOCK_SIZE.get()),
+        // Nothing is destaged as long as there is room.
+        high_mark: 1.0,
+        low_mark: 1.0,
+        max_age: None,
+        destage_in_gaps: true,
+        ..WriteBufferConfig::default()
     };
-    experiment.new_run().with_planners(vec![&mut cache]).simulate()?;
-    let counts = cache.prewriter.counts();
+    let cache =
+        CacheConfig { size: Bytes::ZERO, write_buffer: Some(buffer), ..CacheConfig::default() };
+    let work = cached(&experiment(context, READ_SHARE, 0.0), cache)?;
     let quantity = "writes that need no foreground request, with 128 dirty blocks at most";
-    let left = cache.prewriter.dirty_blocks();
-    let percent = 100.0 * (1.0 - counts.foreground as f64 / (cache.dirtied - left) as f64);
+    let percent = 100.0 * (1.0 - work.destages as f64 / work.writes as f64);
     let row = context.measured(quantity, "%", percent);
     Ok(row.noted(format!(
-        "of {} dirty blocks {} written in gaps, {} made dirty again before, {} by foreground requests, {left} left; {} waited at most",
-        cache.dirtied, counts.free, counts.absorbed, counts.foreground, counts.waiting_max,
+        "{} destages for {} writes; gaps wrote {}; {} writes waited for room",
+        work.destages,
+        work.writes,
+        Bytes::new(work.in_gaps_bytes).human(),
+        work.stalled_writes,
     )))
 }
 
@@ -209,13 +128,17 @@ fn compare(context: &Context<'_>) -> Result<Row, ConfigError> {
     let half = Bytes::new(all * u64::from(BLOCK) * 512);
     let compare = TaskOrder {
         kind: TaskKind::Compare,
+        block_size: Some(BLOCK_SIZE),
+        memory: Some(MEMORY),
         length: Some(half),
         other_start: Some(half),
         ..TaskOrder::default()
     };
-    let (UseResult::Compare(CompareResult { counts, .. }), result) = used(config, compare)? else {
-        unreachable!("a task of comparing");
-    };
+    let freeblock =
+        FreeblockConfig { rule: Rule::Paths, tasks: vec![compare], ..FreeblockConfig::default() };
+    let result = Experiment::new(SimConfig { freeblock: Some(freeblock), ..config })?.run()?;
+    let used = result.background[0].tasks[0].used.expect("a comparison");
+    let UseResult::Compare(CompareResult { counts, .. }) = used;
     let days = result.elapsed_ns as f64 / 86_400e9;
     let quantity = "comparisons of one half of the drive with the other, with 4 MiB";
     let a_day = counts.compared as f64 / all as f64 / days;

@@ -40,6 +40,6 @@ pub use linux_device::LinuxDevice;
 pub use predicted_device::{CommandObserver, PredictedDevice};
 pub use result::{
     BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, PassResult, PostmarkResult,
-    ReferenceRun, Resource, RunResult, SliceResponses, SliceResult, Stages, WriteBackReferences,
+    Resource, RunResult, SliceResponses, SliceResult, Stages,
 };
 pub use served_device::ServedDevice;

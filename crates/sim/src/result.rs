@@ -4,7 +4,6 @@ mod disks;
 mod postmark;
 mod slices;
 mod time;
-mod write_back;
 
 use freewheel_array::files::FilesRun;
 use freewheel_host::{Account, CostSums, FreeCost, MarginInUse};
@@ -32,7 +31,6 @@ pub use self::disks::DiskUse;
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
-pub use self::write_back::{ReferenceRun, WriteBackReferences};
 
 /// Sums during a run, and over several runs. All are integers, so any order of addition gives the same
 /// sums.
@@ -190,10 +188,6 @@ pub struct RunResult {
     /// Files by class, where the workload is files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<FilesRun>,
-    /// Results of the run with other memories for writes, where
-    /// [`Experiment::run_references`](crate::experiment::Experiment::run_references) was called.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub write_back_references: Option<WriteBackReferences>,
     /// Results of the run with the other arrivals that a coarse clock of the trace allows, where
     /// [`Experiment::run_other_times`](crate::experiment::Experiment::run_other_times) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -562,7 +556,6 @@ impl Tally {
             postmark: self.postmark,
             files: self.files,
             inferred_completions: Vec::new(),
-            write_back_references: None,
             other_times: None,
             response: both.summary(),
             read_response: self.reads.summary(),

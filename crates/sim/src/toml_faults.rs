@@ -310,14 +310,27 @@ fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     if expected.is_empty() {
         return format!("`{key}`: {text}");
     }
-    let meant =
-        wrong.strip_prefix(UNKNOWN_NAME).map(|name| meant(name, expected)).unwrap_or_default();
+    let meant = match wrong.strip_prefix(UNKNOWN_NAME) {
+        Some(name) => cache_key(key, name).unwrap_or_else(|| meant(name, expected)),
+        None => String::new(),
+    };
     let (shown, needed) = (shown(value), needed(expected));
     format!("`{key}` is {shown}: {needed} is needed{meant}{}", share_meant(value, expected))
 }
 
 fn meant(name: &str, expected: &str) -> String {
     did_you_mean(name.trim_matches('`'), quoted(expected))
+}
+
+/// Key of the cache that does the work of a kind of task that there is no more.
+fn cache_key(key: &str, name: &str) -> Option<String> {
+    let is_kind = key.starts_with("freeblock.tasks") && key.ends_with(".kind");
+    let instead = match name.trim_matches('`') {
+        "write-back" if is_kind => "write_buffer.destage_in_gaps",
+        "prefetch" if is_kind => "opportunistic.just_in_time_seek",
+        _ => return None,
+    };
+    Some(format!("; leave the task out: `cache.{instead} = true` does this in gaps"))
 }
 
 /// The number that a share in per cent means.
@@ -471,7 +484,20 @@ mod tests {
             assert!(said.ends_with(&format!("; did you mean `{meant}`?")), "{text}: {said}");
         }
         let said = said::<SimConfig>("[[freeblock.tasks]]\nkind = 'elevator'");
-        assert!(said.ends_with("`write-back` is needed"), "{said}");
+        assert!(said.ends_with("`compare` is needed"), "{said}");
+    }
+
+    #[test]
+    fn a_kind_of_task_that_there_is_no_more_is_answered_with_the_key_of_the_cache() {
+        for (kind, key) in [
+            ("write-back", "write_buffer.destage_in_gaps"),
+            ("prefetch", "opportunistic.just_in_time_seek"),
+        ] {
+            let said = said::<SimConfig>(&format!("[[freeblock.tasks]]\nkind = '{kind}'"));
+            assert!(said.contains("one of `scan`, `scrub`"), "{said}");
+            let way_out = format!("`cache.{key} = true` does this in gaps");
+            assert!(said.ends_with(&way_out), "{said}");
+        }
     }
 
     #[test]

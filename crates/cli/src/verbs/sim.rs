@@ -124,10 +124,6 @@ impl SimArgs {
         let mut result = run_watched(experiment, log.as_mut(), stopwatch, &mut progress)
             .map_err(|error| self.explain(path, error))?;
         log.map(CompletionLog::finish).transpose()?;
-        let mut progress = |done, total| bars.set("simulating other memories", done, total);
-        let references = experiment.run_references(&mut progress);
-        result.write_back_references =
-            references.map_err(|error| self.explain(path, error.into()))?;
         let mut progress = |done, total| bars.set("simulating other arrivals", done, total);
         let other = experiment.run_other_times(&mut progress);
         result.other_times = other.map_err(|error| self.explain(path, error.into()))?;

@@ -1,4 +1,4 @@
-use super::run::{Bench, SMALL_TRACE, document, stdout};
+use super::run::{document, stdout};
 use serde_json::Value;
 
 fn result(example: &str) -> Value {
@@ -222,62 +222,44 @@ fn the_compare_example_compares_pairs_within_its_memory_and_delays_nobody() {
     assert_eq!(result["free"]["gaps_late"], 0);
 }
 
-#[test]
-fn the_prefetch_example_counts_reads_that_memory_had_and_delays_nobody() {
-    let arguments = ["sim", "examples/prefetch.toml", "--set", "workload.requests=5000"];
-    let text = stdout(&arguments);
-    for words in ["Background task: prefetching", "they went to the drive all the same"] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
-    let (read, result) = used(&arguments, "prefetch");
-    assert!(read("hits") > 50 && read("hits") <= read("predicted_reads"), "{}", read("hits"));
-    assert!(read("used") >= read("hits") && read("prefetched") <= read("predicted_blocks"));
-    assert_eq!(Some(read("reads")), result["read_response"]["count"].as_u64());
-    assert_eq!(result["free"]["gaps_late"], 0);
+/// Numbers of the cache in the result of an example with these overrides.
+fn cache_of(example: &str, overrides: &[&str]) -> (serde_json::Value, serde_json::Value) {
+    let overrides = overrides.iter().flat_map(|text| ["--set", text]);
+    let arguments: Vec<&str> = ["sim", example, "--json", "--set", "workload.requests=5000"]
+        .into_iter()
+        .chain(overrides)
+        .collect();
+    let mut result = document(&arguments)["result"].take();
+    (result["cache"].take(), result)
 }
 
 #[test]
-fn write_back_that_takes_nothing_or_makes_the_load_slower_says_so() {
-    let run = |set: &str| stdout(&["sim", "examples/write-back.toml", "--set", set]);
-    let takes_nothing = "has taken none of the writes into memory";
-    let is_slower = "Without write-back this load does better";
-    let few = run("freeblock.tasks[0].block_size=64KiB");
-    assert!(few.contains(takes_nothing) && !few.contains(is_slower), "{few}");
-    // With the drive's own cache, on the bus of 5 MB/s of the host that measured the drive.
-    let bench = Bench::new(SMALL_TRACE);
-    let path = bench.at("slow.toml");
-    let file = stdout(&["drive", "show", "atlas10k", "--toml"]);
-    std::fs::write(&*path, file.replace("\"3200ns\"", "\"99us\"")).unwrap();
-    let args = ["--set", "electronics=true", "--set", &format!("drive={path}")];
-    let behind_a_cache = stdout(&[&["sim", "examples/write-back.toml"][..], &args].concat());
-    assert!(behind_a_cache.contains(is_slower), "{behind_a_cache}");
-    let worth_it = run("seed=1");
-    assert!(!worth_it.contains(takes_nothing) && !worth_it.contains(is_slower), "{worth_it}");
+fn the_prefetch_example_finds_in_memory_what_gaps_have_read() {
+    let text = stdout(&["sim", "examples/prefetch.toml", "--set", "workload.requests=5000"]);
+    for words in ["prefetched before seeks", "prefetched free blocks"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (with, _) = cache_of("examples/prefetch.toml", &[]);
+    let (without, _) = cache_of("examples/prefetch.toml", &["cache.opportunistic={}"]);
+    let misses = |cache: &serde_json::Value| cache["read_misses"].as_u64().unwrap();
+    assert!(misses(&with) + 50 < misses(&without), "{with}, {without}");
+    assert_eq!(without["opportunistic_bytes"], 0);
 }
 
 #[test]
 fn the_write_back_example_does_writes_at_once_and_most_of_them_for_free() {
-    let arguments = ["sim", "examples/write-back.toml", "--set", "workload.requests=5000"];
-    let text = stdout(&arguments);
-    for words in ["Background task: write-back", "were done in memory", "dirty blocks"] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
-    for words in
-        ["Cost of write-back", "endless memory", "no memory", "reads against endless memory"]
-    {
-        assert!(text.contains(words), "{words}: {text}");
-    }
-    let (wrote, result) = used(&arguments, "write_back");
-    assert!(wrote("taken") > 1500, "{}", wrote("taken"));
-    assert_eq!(Some(wrote("writes")), result["write_response"]["count"].as_u64());
-    let ways = ["free", "promoted", "absorbed", "superseded", "left"].map(&wrote);
-    assert_eq!(ways.iter().sum::<u64>(), wrote("dirtied"), "{ways:?}");
-    assert!(5 * wrote("free") > 4 * (wrote("dirtied") - wrote("left")), "{ways:?}");
-    assert_eq!(result["write_response"]["max_ns"], 0);
-    let references = &result["write_back_references"];
+    let text = stdout(&["sim", "examples/write-back.toml", "--set", "workload.requests=5000"]);
+    assert!(text.contains("in rotational gaps"), "{text}");
+    let (with, result) = cache_of("examples/write-back.toml", &[]);
+    let of = |key: &str| with[key].as_u64().unwrap();
+    assert_eq!(Some(of("writes")), result["write_response"]["count"].as_u64());
+    assert!(of("writes") > 1500 && 5 * of("destages") < of("writes"), "{with}");
+    assert!(of("in_gaps_bytes") > 4096 * of("writes"), "{with}");
+    let plain = ["cache.write_buffer.destage_in_gaps=false"];
+    let (without, slower) = cache_of("examples/write-back.toml", &plain);
+    assert_eq!(without["in_gaps_bytes"], 0);
     let rate = |run: &serde_json::Value| run["requests_per_second"].as_f64().unwrap();
-    let [endless, none] = ["endless_memory", "no_memory"].map(|which| rate(&references[which]));
-    assert!(endless > rate(&result) && rate(&result) > none, "{references}");
+    assert!(rate(&result) > rate(&slower), "{result}, {slower}");
 }
 
 #[test]

@@ -50,17 +50,17 @@ impl TaskOrder {
         }
         self.check_range(capacity, self.block(), &ARM)?;
         self.check_not_served()?;
-        self.check_use(capacity)?;
+        self.check_comparison(capacity)?;
         self.check_sample()?;
         self.check_pace()?;
         if self.name.as_ref().is_some_and(|name| name.trim().is_empty()) {
             return Err("`name` is empty: some letters are needed, or no name".into());
         }
-        if self.promote_tail.is_some() && self.is_use() {
-            let words = self.result_kind().words();
-            return Err(format!(
-                "`promote_tail`: the last blocks of {words} are not promoted; leave it out"
-            ));
+        if self.promote_tail.is_some() && self.kind == TaskKind::Compare {
+            return Err(
+                "`promote_tail`: the last blocks of comparison are not promoted; leave it out"
+                    .into(),
+            );
         }
         self.check_tail()?;
         self.check_rounds(capacity, arms)
@@ -134,11 +134,6 @@ impl TaskOrder {
     fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         let words = self.result_kind().words();
         let Some(rounds) = self.rounds else { return Ok(()) };
-        if !self.result_kind().has_rounds() {
-            return Err(format!(
-                "`rounds` is {rounds}: a task of {words} goes on as long as the workload; leave `rounds` out"
-            ));
-        }
         let blocks = self.blocks_of_a_round(capacity);
         let most = blocks.checked_mul(arms).map_or(0, |blocks| u64::MAX / blocks);
         if self.result_kind().is_once() && rounds > 1 {
@@ -180,49 +175,33 @@ impl TaskOrder {
         Ok(())
     }
 
-    /// Keys that some tasks have and others have not.
-    fn check_use(&self, capacity: Blocks) -> Result<(), String> {
-        let Self { kind, start, length, other_start, memory, tracks_ahead, .. } = *self;
-        let (is_compare, word) = (kind == TaskKind::Compare, kind.word());
-        let of_others = [
-            (other_start.is_some() && !is_compare, "other_start", "compare"),
-            (memory.is_some() && !self.is_use(), "memory", "compare, prefetch or write-back"),
-            (tracks_ahead.is_some() && kind != TaskKind::Prefetch, "tracks_ahead", "prefetch"),
-        ];
-        if let Some((_, key, whose)) = of_others.iter().find(|(is_there, ..)| *is_there) {
-            return Err(format!(
-                "`{key}` belongs to a task of {whose}, not of {word}: leave it out"
-            ));
+    /// Keys that a comparison has and other tasks have not, or the other way round.
+    fn check_comparison(&self, capacity: Blocks) -> Result<(), String> {
+        let Self { kind, other_start, memory, .. } = *self;
+        if kind != TaskKind::Compare {
+            let of_comparisons =
+                [(other_start.is_some(), "other_start"), (memory.is_some(), "memory")];
+            return match of_comparisons.iter().find(|(is_there, _)| *is_there) {
+                None => Ok(()),
+                Some((_, key)) => Err(format!(
+                    "`{key}` belongs to a task of compare, not of {}: leave it out",
+                    kind.word()
+                )),
+            };
         }
-        if !self.is_use() {
-            return Ok(());
-        }
-        let is_partial = start != Bytes::ZERO || length.is_some();
+        let by_normal = "it has normal priority; give the other `tasks` a higher or a lower one";
         let not_its = [
-            (
-                is_partial && !is_compare,
-                "start` and `length",
-                "the foreground says where its blocks lie",
-            ),
             (self.sample_share.is_some(), "sample_share", "it has all of its blocks"),
             (
                 self.deadline.is_some(),
                 "deadline",
                 "it asks for blocks as they come up, and has none",
             ),
-            (
-                self.share.is_some(),
-                "share",
-                "it has normal priority; give the other `tasks` a higher or a lower one",
-            ),
-            (
-                self.priority != Priority::Normal,
-                "priority",
-                "it has normal priority; give the other `tasks` a higher or a lower one",
-            ),
+            (self.share.is_some(), "share", by_normal),
+            (self.priority != Priority::Normal, "priority", by_normal),
         ];
-        if let Some((_, keys, why)) = not_its.iter().find(|(is_there, ..)| *is_there) {
-            return Err(format!("`{keys}` of a task of {word}: {why}; leave it out"));
+        if let Some((_, key, why)) = not_its.iter().find(|(is_there, ..)| *is_there) {
+            return Err(format!("`{key}` of a task of compare: {why}; leave it out"));
         }
         if self.memory() < self.block() {
             let (memory, block_size) = (self.memory(), self.block());
@@ -230,7 +209,7 @@ impl TaskOrder {
                 "`memory` is {memory}: room for one block of {block_size} at least is needed"
             ));
         }
-        if is_compare { self.check_versions(capacity) } else { Ok(()) }
+        self.check_versions(capacity)
     }
 
     /// Two rows of blocks that are apart, on the arm.

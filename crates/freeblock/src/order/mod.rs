@@ -39,13 +39,9 @@ pub struct TaskOrder {
     /// Place on the arm of a comparison's other version, which is as long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_start: Option<Bytes>,
-    /// Memory of a comparison, of prefetching or of write-back, on each arm of each drive; when absent
-    /// 4 MiB.
+    /// Memory of a comparison, on each arm of each drive; when absent 4 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
-    /// Whole tracks behind that of a read which prefetching reads as well; when absent none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tracks_ahead: Option<u32>,
     /// Part of all blocks that makes a round, whichever blocks they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_share: Option<f64>,
@@ -88,7 +84,6 @@ impl Default for TaskOrder {
             length: None,
             other_start: None,
             memory: None,
-            tracks_ahead: None,
             sample_share: None,
             priority: Priority::default(),
             deadline: None,
@@ -119,12 +114,6 @@ const MEMORY: Bytes = Bytes::new(4 << 20);
 const ENOUGH_MIN: f64 = 1e-6;
 
 impl TaskOrder {
-    /// True if it asks for blocks as they come up, and does something with them.
-    pub fn is_use(&self) -> bool {
-        use TaskKind::{Compare, Prefetch, WriteBack};
-        matches!(self.kind, Compare | Prefetch | WriteBack)
-    }
-
     /// Largest length of each of two versions.
     fn room_for_versions(&self, capacity: Blocks) -> Bytes {
         let (one, other) = (self.start.get(), self.other_start.unwrap_or_default().get());
@@ -167,19 +156,21 @@ impl TaskOrder {
         (self.block().get() / BLOCK_BYTES) as u32
     }
 
-    /// The task as the planner knows it. A use adds its blocks later, on demand.
+    /// The task as the planner knows it. A comparison adds its blocks later, on demand.
     pub fn spec(&self, capacity: Blocks) -> TaskSpec {
         let size = self.size();
-        let as_they_come_up =
-            |op| TaskSpec { until: Until::Standing, ..TaskSpec::new(op, size, Vec::new()) };
         let whole = match self.kind {
             TaskKind::Scan => uses::scan(capacity, size),
             TaskKind::Scrub => uses::scrub(capacity, size),
             TaskKind::Backup => uses::backup(capacity, size),
             // `check` refuses a refresh.
             TaskKind::Write | TaskKind::Refresh => uses::write(capacity, size),
-            TaskKind::Compare | TaskKind::Prefetch => return as_they_come_up(Op::Read),
-            TaskKind::WriteBack => return as_they_come_up(Op::Write),
+            TaskKind::Compare => {
+                return TaskSpec {
+                    until: Until::Standing,
+                    ..TaskSpec::new(Op::Read, size, Vec::new())
+                };
+            }
         };
         let extents = match self.extent(capacity) {
             Some(extent) => vec![extent],

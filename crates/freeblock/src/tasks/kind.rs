@@ -5,8 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison; prefetching and
-/// write-back last as long as the workload.
+/// Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -29,19 +28,6 @@ pub enum TaskKind {
     /// `memory` limits the pairs that wait. Results count comparisons only: simulated drives hold no
     /// data, so no pair can differ.
     Compare,
-    /// Reads the rest of the track behind every foreground read and `tracks_ahead` more, as far as
-    /// `memory` has room. Older wishes come first (osdi00 section 2.2). Results count foreground reads
-    /// whose blocks were all in memory. The drive serves these reads anyway, so the foreground stays
-    /// the same.
-    Prefetch,
-    /// Completes foreground writes of whole blocks as soon as `memory` holds them, and writes them to
-    /// the media in gaps (osdi00 section 2.2, prewriting). Memory also completes reads of blocks that
-    /// it alone holds. The weight of its blocks grows with the share of memory that waits. Above three
-    /// quarters, the oldest blocks become foreground requests, which count in no foreground statistics.
-    /// A write without room goes to the drive. The memory is assumed to survive a loss of power, so a
-    /// flush does not wait for it. Each arm of each drive has a separate memory for its part of a
-    /// write.
-    WriteBack,
     /// Rewrites every block with its own data, and reads it back. Tasks of a server alone: a simulated
     /// drive holds no data.
     #[serde(skip_deserializing)]
@@ -57,8 +43,6 @@ impl TaskKind {
             Self::Backup => "backup",
             Self::Write => "write",
             Self::Compare => "compare",
-            Self::Prefetch => "prefetch",
-            Self::WriteBack => "write-back",
             Self::Refresh => "refresh",
         }
     }
@@ -66,11 +50,6 @@ impl TaskKind {
     /// True if the task ends with its first round.
     pub const fn is_once(self) -> bool {
         matches!(self, Self::Backup | Self::Write | Self::Compare)
-    }
-
-    /// True if a number of blocks completes a round.
-    pub const fn has_rounds(self) -> bool {
-        !matches!(self, Self::Prefetch | Self::WriteBack)
     }
 }
 
@@ -96,7 +75,6 @@ impl RoundKind {
             (TaskKind::Scan, true) => "sample",
             (TaskKind::Scrub, true) => "scrub sample",
             (TaskKind::Compare, _) => "comparison",
-            (TaskKind::Prefetch, _) => "prefetching",
             (task, _) => task.word(),
         }
     }
@@ -104,11 +82,6 @@ impl RoundKind {
     /// True if the task ends with its first round.
     pub const fn is_once(self) -> bool {
         self.task.is_once()
-    }
-
-    /// True if a number of blocks completes a round.
-    pub const fn has_rounds(self) -> bool {
-        self.task.has_rounds()
     }
 }
 
@@ -187,7 +160,7 @@ mod tests {
             it: T,
         }
         let kinds = accepted::<TaskKind>();
-        assert_eq!(kinds.len(), 7);
+        assert_eq!(kinds.len(), 5);
         for word in kinds {
             let line: Line<TaskKind> = toml::from_str(&format!("it = \"{word}\"")).unwrap();
             assert_eq!(line.it.word(), word);

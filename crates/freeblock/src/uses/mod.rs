@@ -2,12 +2,8 @@
 
 mod block_size;
 mod compare;
-mod prefetch;
-mod prewrite;
 mod scan;
 
 pub use block_size::{block_size, usual_block};
 pub use compare::{Compare, CompareCounts, CompareError, Pair, Versions};
-pub use prefetch::{PrefetchCounts, PrefetchError, Prefetcher};
-pub use prewrite::{PrewriteCounts, Prewriter};
 pub use scan::{backup, sample, scan, scrub, whole_drive, write};

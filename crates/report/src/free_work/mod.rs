@@ -3,10 +3,8 @@
 mod page;
 mod task_words;
 mod words;
-mod write_back;
 
 pub(crate) use page::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, sections, shares_chart, titled,
 };
 pub use words::{FreeWorkPart, free_work_parts};
-pub(crate) use write_back::write_back_cautions;

@@ -4,9 +4,7 @@ use freewheel_freeblock::ByNodes;
 use freewheel_sim::RunResult;
 use maud::{Markup, html};
 
-use super::task_words::round_is;
 use super::words::free_work_parts;
-use super::write_back;
 use crate::numbers::{percent, span};
 use crate::page::{self, section};
 use crate::{bars, chart};
@@ -19,7 +17,6 @@ pub(crate) fn sections(result: &RunResult) -> Markup {
     html! {
         @if let Some(work) = &work { (section("What free work does with the head's time", &head_use(work))) }
         @if result.free.is_some() { (section("Free work", &words(result))) }
-        (write_back::chart(result))
         @if let Some(work) = &work { (all_courses(result, work)) }
     }
 }
@@ -65,17 +62,16 @@ fn all_courses(result: &RunResult, work: &FreeWork) -> Markup {
         return html! {};
     };
     let is_one = arm.tasks.len() == 1;
-    let with_rounds = arm.tasks.iter().zip(&work.tasks).filter(|(task, _)| task.kind.has_rounds());
-    let lines: Vec<Line> = with_rounds.clone().map(|(task, _)| over_the_run(task)).collect();
+    let lines: Vec<Line> = arm.tasks.iter().map(over_the_run).collect();
     let of_arm = if work.arms > 1 { ", on the first arm" } else { "" };
     html! {
-        @if !is_one && !lines.is_empty() {
+        @if !is_one {
             (section("How the tasks go on", &html! {
                 p.note { "Each from the beginning of a round to its end, and again" (of_arm) "." }
                 (chart::lines(&lines, &PROGRESS_AXES))
             }))
         }
-        @for (number, (task, words)) in with_rounds.enumerate() {
+        @for (number, (task, words)) in arm.tasks.iter().zip(&work.tasks).enumerate() {
             (course(&Course::new(task, free.media_bytes_per_second), words, work.arms, number == 0, is_one))
         }
     }
@@ -92,7 +88,7 @@ fn course(
 ) -> Markup {
     let [progress, bandwidth, shares] =
         [course.progress().to_vec(), course.bandwidth().to_vec(), course.shares().to_vec()];
-    let round = round_is(task.kind);
+    let round = task.kind.words();
     let (time, which) = match course.is_over() {
         false => ("time of the round so far, %", " under way"),
         true if task.kind.is_once() => ("time of the round, %", ""),

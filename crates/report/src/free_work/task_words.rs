@@ -1,8 +1,8 @@
 //! One task in words.
 
 use freewheel_freeblock::tasks::{RoundKind, TaskKind};
-use freewheel_freeblock::uses::{CompareCounts, PrefetchCounts};
-use freewheel_sim::background::{CompareResult, PrefetchResult, UseResult, WriteBackResult};
+use freewheel_freeblock::uses::CompareCounts;
+use freewheel_sim::background::{CompareResult, UseResult};
 use freewheel_units::{Bytes, grouped};
 
 use crate::numbers::{self, percent, rate, span};
@@ -18,12 +18,9 @@ const SLOWING_SEEN: f64 = 0.5;
 
 /// The rows about a task, which are the same for every task.
 pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("kind", kind(task))];
-    if task.kind.has_rounds() {
-        rows.push((rounds_are(task.kind), rounds(task, arms)));
-    }
+    let mut rows = vec![("kind", kind(task)), (rounds_are(task.kind), rounds(task, arms))];
     if let (Some(five), Some(one)) = (task.last_5_percent, task.last_1_percent) {
-        let (five, one, round) = (percent(five), percent(one), round_is(task.kind));
+        let (five, one, round) = (percent(five), percent(one), task.kind.words());
         let words = format!("the last 5 % take {five} of a {round}'s time, the last 1 % {one}");
         rows.push(("last blocks", words));
     }
@@ -36,7 +33,7 @@ pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String
         (came.copied, "copied before writes"),
     ];
     let moved = match task.kind.task {
-        TaskKind::Write | TaskKind::WriteBack | TaskKind::Refresh => "written",
+        TaskKind::Write | TaskKind::Refresh => "written",
         _ => "delivered",
     };
     rows.push((moved, delivered(task.delivered_bytes_per_second, came.total(), ways)));
@@ -45,12 +42,10 @@ pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String
         TaskKind::Write => rows.push(("superseded", superseded(task))),
         _ => {}
     }
-    if let Some(used) = &task.used {
-        rows.extend(use_rows(used, task));
+    if let Some(UseResult::Compare(result)) = &task.used {
+        rows.extend(compare_rows(result, task.block_bytes));
     }
-    if task.kind.has_rounds() {
-        rows.push(("end", end(task)));
-    }
+    rows.push(("end", end(task)));
     rows.extend(task.deadline.as_ref().map(|due| ("deadline", deadline(task, due))));
     rows
 }
@@ -83,27 +78,10 @@ fn kind(task: &TaskWork) -> String {
         (TaskKind::Backup, _) => "every block once, as it was at the beginning",
         (TaskKind::Write, _) => "every block once, unless a request writes it",
         (TaskKind::Compare, _) => "two versions of every block, both in memory to be compared",
-        (TaskKind::Prefetch, _) => "what follows on reads, in case it is asked for next",
         (TaskKind::Refresh, _) => "every block written with its own data, and read back",
-        (TaskKind::WriteBack, _) => {
-            "what requests write is done in memory, and written behind them"
-        }
     };
     let (words, size) = (task.kind.words(), Bytes::new(task.block_bytes).human());
-    if task.kind.has_rounds() {
-        format!("{words}: {what}; {} of {size}", grouped(task.blocks))
-    } else {
-        format!("{words}: {what}; in blocks of {size}")
-    }
-}
-
-/// Results of a task that asks for blocks as they come up.
-fn use_rows(used: &UseResult, task: &TaskWork) -> Vec<(&'static str, String)> {
-    match used {
-        UseResult::Compare(result) => compare_rows(result, task.block_bytes),
-        UseResult::Prefetch(result) => prefetch_rows(result),
-        UseResult::WriteBack(result) => write_back_rows(result, task),
-    }
+    format!("{words}: {what}; {} of {size}", grouped(task.blocks))
 }
 
 fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, String)> {
@@ -123,104 +101,8 @@ fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, 
     ]
 }
 
-fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
-    let PrefetchResult { counts, memory_bytes } = *result;
-    let PrefetchCounts { reads, predicted_reads, hits, predicted_blocks, prefetched, used } =
-        counts;
-    let memory = Bytes::new(memory_bytes).human();
-    let of_reads = |count| part(count, reads);
-    vec![
-        (
-            "hits",
-            format!(
-                "{} of {} reads, {}, had all they asked for in memory of {memory}; they went to the drive all the same",
-                grouped(hits),
-                grouped(reads),
-                of_reads(hits)
-            ),
-        ),
-        (
-            "predicted",
-            format!(
-                "{} reads, {}, were of what was in memory or asked for",
-                grouped(predicted_reads),
-                of_reads(predicted_reads)
-            ),
-        ),
-        (
-            "prefetched",
-            format!(
-                "{} blocks, {} of those asked for; {} of them were used",
-                grouped(prefetched),
-                part(prefetched, predicted_blocks),
-                part(used, prefetched)
-            ),
-        ),
-    ]
-}
-
-fn write_back_rows(result: &WriteBackResult, task: &TaskWork) -> Vec<(&'static str, String)> {
-    let WriteBackResult { writes, taken, reads_answered, dirtied, .. } = *result;
-    let WriteBackResult { free, promoted, absorbed, superseded, left, .. } = *result;
-    let [waited, memory] = [result.waiting_max * task.block_bytes, result.memory_bytes]
-        .map(|bytes| Bytes::new(bytes).human());
-    let parts = result.free_bytes - free * task.block_bytes;
-    let ways = [
-        (free, "without a request"),
-        (promoted, "by promoted requests"),
-        (absorbed, "made dirty again before"),
-        (superseded, "written over by requests"),
-        (left, "left"),
-    ];
-    let ways: Vec<String> = ways
-        .into_iter()
-        .filter(|(blocks, _)| *blocks > 0)
-        .map(|(blocks, way)| format!("{} {way}", grouped(blocks)))
-        .collect();
-    let ways = if ways.is_empty() { String::new() } else { format!(": {}", ways.join(", ")) };
-    let taken = format!(
-        "{} of {}, {}, were done in memory",
-        grouped(taken),
-        grouped(writes),
-        part(taken, writes)
-    );
-    vec![
-        ("writes", taken),
-        ("reads", format!("{} were answered by memory", grouped(reads_answered))),
-        ("dirty blocks", format!("{}{ways}", grouped(dirtied))),
-        ("written free", written_free(result.free_bytes, parts)),
-        (
-            "promoted",
-            format!(
-                "{}, {} of the heads",
-                grouped(task.delivered.promoted_requests),
-                seconds(task.delivered.promoted_head_ns)
-            ),
-        ),
-        ("memory", format!("{waited} waited for gaps at most, of {memory}")),
-    ]
-}
-
-/// Bytes that gaps and idle time wrote, of which some were parts of blocks that they did not write
-/// whole.
-fn written_free(bytes: u64, parts: u64) -> String {
-    let [all, parts_of] = [bytes, parts].map(|bytes| Bytes::new(bytes).human());
-    match parts {
-        0 => all,
-        _ => format!(
-            "{all}; {parts_of} of them parts of blocks on two tracks, whose other part was not written \
-             before they were promoted, dirty again, or left"
-        ),
-    }
-}
-
 fn part(count: u64, of: u64) -> String {
     percent(count as f64 / of.max(1) as f64)
-}
-
-/// Words for a round of a task.
-pub(super) fn round_is(kind: RoundKind) -> &'static str {
-    if kind.has_rounds() { kind.words() } else { "run" }
 }
 
 /// Several of them.
@@ -230,7 +112,6 @@ fn rounds_are(kind: RoundKind) -> &'static str {
         (TaskKind::Scan, true) => "samples",
         (TaskKind::Scrub, false) => "scrubs",
         (TaskKind::Scrub, true) => "scrub samples",
-        (TaskKind::Prefetch | TaskKind::WriteBack, _) => "runs",
         _ => kind.words(),
     }
 }

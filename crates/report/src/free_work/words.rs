@@ -4,7 +4,6 @@ use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
 use freewheel_units::{Bytes, grouped};
 
 use super::task_words::{delivered, task_rows};
-use super::write_back;
 use crate::numbers::{ms, percent, rate, span};
 use freewheel_study::{Delivered, FreeWork, IdleCost, TaskWork};
 
@@ -28,9 +27,6 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
         if work.tasks.len() > 1 {
             parts.push(part("All background tasks", together(work)));
         }
-    }
-    if let Some(references) = &result.write_back_references {
-        parts.push(part("Cost of write-back", write_back::rows(result, references)));
     }
     parts.push(part("Rotational gaps", gaps(result, free, work.as_ref())));
     if let Some(work) = work.as_ref().filter(|work| of_tails(work, |d| d.promoted_requests) > 0) {
@@ -135,10 +131,9 @@ fn has_requests(work: &FreeWork) -> bool {
         .any(|task| task.delivered.copied_requests + task.delivered.promoted_requests > 0)
 }
 
-/// Sum of rounds' promoted blocks: write-back promotes for want of memory.
+/// Sum over the tasks, whose tails were promoted.
 fn of_tails(work: &FreeWork, of: fn(&Delivered) -> u64) -> u64 {
-    let tails = work.tasks.iter().filter(|task| task.kind.has_rounds());
-    tails.map(|task| of(&task.delivered)).sum()
+    work.tasks.iter().map(|task| of(&task.delivered)).sum()
 }
 
 fn promotion(work: &FreeWork, result: &RunResult) -> Vec<(&'static str, String)> {

@@ -208,7 +208,6 @@ impl FreeblockConfig {
             ));
         }
         self.check_names()?;
-        self.check_write_back()?;
         self.check_backups(capacity)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
         idle.map_err(|message| format!("idle: {message}"))
@@ -253,20 +252,15 @@ impl FreeblockConfig {
         let tasks = &self.tasks;
         let of = |task: TaskKind| tasks.iter().enumerate().filter(move |(_, t)| t.kind == task);
         for (backup, saved) in of(TaskKind::Backup) {
-            let writes = of(TaskKind::Write).chain(of(TaskKind::WriteBack));
-            for (number, written) in writes {
+            for (number, written) in of(TaskKind::Write) {
                 let (from, to) = saved.bounds(capacity);
                 let (start, end) = written.bounds(capacity);
                 if start < to && from < end {
                     let names = names(tasks);
                     let (backup, write) = (&names[backup], &names[number]);
-                    let (place, kind) = (place(number), written.kind.word());
-                    let way_out = match written.kind {
-                        TaskKind::WriteBack => "leave one of them out",
-                        _ => "give them parts of the drive that are apart (`start`, `length`)",
-                    };
+                    let place = place(number);
                     return Err(format!(
-                        "{place}`kind` is {kind}, of blocks of which {backup} is a backup, and {write} would not wait for it: {way_out}"
+                        "{place}`kind` is write, of blocks of which {backup} is a backup, and {write} would not wait for it: give them parts of the drive that are apart (`start`, `length`)"
                     ));
                 }
             }
@@ -274,64 +268,9 @@ impl FreeblockConfig {
         Ok(())
     }
 
-    /// One memory takes all foreground writes.
-    fn check_write_back(&self) -> Result<(), String> {
-        let tasks = &self.tasks;
-        let mut all = (0..tasks.len()).filter(|&n| tasks[n].kind == TaskKind::WriteBack);
-        match all.nth(1) {
-            None => Ok(()),
-            Some(second) => Err(format!(
-                "{}`kind` is write-back, as another task's: one of them takes all writes; leave the other out and give it more `memory`",
-                place(second)
-            )),
-        }
-    }
-
-    /// True if a memory takes foreground writes.
-    pub(crate) fn has_write_back(&self) -> bool {
-        self.tasks.iter().any(|task| task.kind == TaskKind::WriteBack)
-    }
-
-    /// Configuration with a write-back memory that has room for all that an arm of this capacity holds. Of
-    /// tasks beside it only those are left by which the foreground is another one.
-    pub(crate) fn with_endless_write_back(&self, capacity: Blocks) -> Self {
-        // Three quarters of it may wait for gaps.
-        let memory = Some(Bytes::new(2 * capacity.bytes().get()));
-        let endless = |task: TaskOrder| match task.kind {
-            TaskKind::WriteBack => TaskOrder { memory, ..task },
-            _ => task,
-        };
-        let tasks = self.tasks.iter().cloned().map(endless).collect();
-        self.with_tasks(self.that_matter(tasks, true)).expect("write-back is left")
-    }
-
-    /// Configuration without a memory for foreground writes. None when no other task affects the
-    /// foreground.
-    pub(crate) fn without_write_back(&self) -> Option<Self> {
-        self.with_tasks(self.that_matter(self.tasks.clone(), false))
-    }
-
-    /// Tasks that a run for comparison keeps: the write-back or not, and others that set the run's
-    /// length or use more than gaps. Work in gaps alone does not affect the foreground.
-    fn that_matter(&self, tasks: Vec<TaskOrder>, with_write_back: bool) -> Vec<TaskOrder> {
-        let is_felt = |task: &TaskOrder| task.rounds.is_some() || task.promote_tail.is_some();
-        let are_felt = self.idle.is_some() || self.tasks.iter().any(is_felt);
-        let stays = |task: &TaskOrder| match task.kind {
-            TaskKind::WriteBack => with_write_back,
-            _ => are_felt,
-        };
-        tasks.into_iter().filter(stays).collect()
-    }
-
-    /// Configuration with these tasks; None when there are none.
-    fn with_tasks(&self, tasks: Vec<TaskOrder>) -> Option<Self> {
-        (!tasks.is_empty()).then(|| Self { tasks, ..self.clone() })
-    }
-
-    /// The first task that writes.
-    pub(crate) fn writes(&self) -> Option<TaskKind> {
-        let writes = |task: &TaskKind| matches!(task, TaskKind::Write | TaskKind::WriteBack);
-        self.tasks.iter().map(|task| task.kind).find(writes)
+    /// True if a task writes.
+    pub(crate) fn writes(&self) -> bool {
+        self.tasks.iter().any(|task| task.kind == TaskKind::Write)
     }
 
     /// Blocks of all rounds that the run waits for, on one arm; None when no task has rounds.

@@ -1,13 +1,13 @@
 //! Background work of an experiment: tasks whose blocks are read in rotational gaps, with their
 //! results.
 
+mod comparison;
 mod config;
 mod copies;
 mod names;
 mod result;
 mod running;
 mod served;
-mod uses;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,27 +15,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
 use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
-    Opportunity, Planner, Promoter, WriteCache,
+    Opportunity, Planner, Promoter,
 };
-use freewheel_host::{DeliveryPath, PromotionAnchor, TailPromotion, WriteBack};
+use freewheel_host::{DeliveryPath, PromotionAnchor, TailPromotion};
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
+pub(crate) use self::comparison::BeginError;
 use self::copies::CopyAccount;
 use self::names::names;
 use self::running::Running;
 pub(crate) use self::served::{SERVED_IN_EXPERIMENTS, ServedBackground};
-pub(crate) use self::uses::BeginError;
-use self::uses::Use;
 use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 
+pub use comparison::{CompareResult, UseResult};
 pub use config::{CONSERVATISM_MAX, FreeblockConfig, IdleConfig, PatienceConfig, PatienceWord};
 pub use freewheel_freeblock::{PromoteTail, TaskOrder};
-pub use freewheel_host::{Deliveries, PromotedWork, WriteBackResult};
+pub use freewheel_host::{Deliveries, PromotedWork};
 pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
-pub use uses::{CompareResult, PrefetchResult, UseResult};
 
 /// The tasks of one arm.
 pub(crate) struct Background {
@@ -46,8 +45,6 @@ pub(crate) struct Background {
     patience_nodes: Option<u64>,
     idle: Option<IdleUse>,
     is_idle: bool,
-    /// Runs are sent to the drive later than they are planned, or not at all.
-    is_outside: bool,
     copies: CopyAccount,
     delivered_hash: u64,
 }
@@ -145,16 +142,9 @@ impl Background {
             patience_nodes,
             idle: idle.map(|config| IdleUse::new(*config)),
             is_idle: false,
-            is_outside: false,
             copies: CopyAccount::default(),
             delivered_hash: 0,
         }
-    }
-
-    /// Background for a scheduler in front of the drive.
-    #[must_use]
-    pub fn outside(self) -> Self {
-        Self { is_outside: true, ..self }
     }
 
     /// Results at the end of the run.
@@ -177,7 +167,7 @@ impl Background {
     }
 
     fn take_events(&mut self, in_a_gap: bool) {
-        // A use that receives an event may request more blocks, which may cause further events.
+        // A comparison that receives an event may request more blocks, which may cause further events.
         loop {
             let events: Vec<Event> = self.tasks.events().collect();
             if events.is_empty() {
@@ -212,11 +202,6 @@ impl Background {
             }
         }
         self.running[number].observe(&mut self.tasks, &event, at);
-    }
-
-    /// The write-back, if there is one.
-    fn write_back(&mut self) -> Option<&mut WriteBack> {
-        self.running.iter_mut().find_map(|task| task.user()?.write_back())
     }
 
     /// Delivers blocks to the task with this number.
@@ -272,15 +257,10 @@ impl Planner for Background {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         self.is_idle = false;
         self.tasks.plan(gap, runs);
-        let is_outside = self.is_outside;
-        if let Some(write_back) = self.write_back().filter(|_| !is_outside) {
-            runs.iter().for_each(|run| write_back.planned(run));
-        }
     }
 
     fn sent(&mut self, run: &FreeRun) {
         self.tasks.sent(run);
-        self.write_back().into_iter().for_each(|write_back| write_back.planned(run));
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
@@ -298,10 +278,6 @@ impl Planner for Background {
     }
 
     fn promoter(&mut self) -> Option<&mut dyn Promoter> {
-        Some(self)
-    }
-
-    fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
         Some(self)
     }
 }
@@ -328,33 +304,13 @@ impl Background {
 
     fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
         self.tails().for_each(|tail| tail.arrived(request));
-        let parts = match request.promotion {
-            None => self.write_back().map(|write_back| write_back.parts_kept(request)),
-            Some(_) => None,
-        };
         self.tasks.foreground(ForegroundEvent::Arrived { request, at });
         self.take_events(false);
-        if request.promotion.is_none() {
-            let Self { running, tasks, .. } = self;
-            for user in running.iter_mut().filter_map(Running::user) {
-                user.arrived(tasks, request, at);
-                if let (Use::WriteBack(write_back), Some(parts)) = (user, &parts) {
-                    write_back.keep(tasks, parts, at).expect("blocks of the drive");
-                }
-            }
-            self.take_events(false);
-        }
     }
 
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
         if let Some(task) = self.copies.task_of(request.promotion) {
             return self.running[task].copy_took(head);
-        }
-        for task in &mut self.running {
-            let write_back = task.user().and_then(Use::write_back);
-            if write_back.is_some_and(|write_back| write_back.has_promoted(request.promotion)) {
-                return task.promotion_took(head);
-            }
         }
         self.running.iter_mut().for_each(|task| task.tail_took(request.promotion, head));
     }
@@ -363,9 +319,6 @@ impl Background {
         self.tasks.foreground(ForegroundEvent::Done { request, at });
         self.take_events(false);
         self.copies.done(request.promotion);
-        if let Some(write_back) = self.write_back() {
-            write_back.done(request.promotion);
-        }
         self.tails().for_each(|tail| tail.done(request.promotion));
     }
 }
@@ -377,11 +330,7 @@ impl IdlePlanner for Background {
 
     fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
         self.is_idle = true;
-        let run = self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())?;
-        if let Some(write_back) = self.write_back() {
-            write_back.planned(&run);
-        }
-        Some(run)
+        self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())
     }
 
     fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
@@ -393,36 +342,12 @@ impl IdlePlanner for Background {
 
 impl Promoter for Background {
     fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
-        // Older data must be queued for the media before a write that may replace them.
-        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
-            return Some(promoted);
-        }
         self.copies.before(write, &self.running, &mut self.tasks, now)
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
-            return Some(promoted);
-        }
         let Self { running, tasks, .. } = self;
         running.iter_mut().find_map(|task| task.promote_tail(now, tasks))
-    }
-}
-
-impl WriteCache for Background {
-    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
-        let Self { running, tasks, .. } = self;
-        let mut users = running.iter_mut().filter_map(Running::user);
-        let Some(write_back) = users.find_map(Use::write_back) else { return false };
-        let is_taken = write_back.takes(tasks, request, now).expect("blocks of the drive");
-        if is_taken {
-            running
-                .iter_mut()
-                .filter_map(Running::user)
-                .for_each(|user| user.request_in_memory(tasks, request, now));
-            self.take_events(false);
-        }
-        is_taken
     }
 }
 
@@ -514,9 +439,8 @@ impl<S: Source> Source for UntilDone<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
-    use freewheel_freeblock::PromotionId;
     use freewheel_units::Blocks;
 
     use super::*;
@@ -671,190 +595,5 @@ mod tests {
         }
         // The canary: a task that does not hear of requests overwrites their data.
         assert!(wiped(false, false).0.lost > 100);
-    }
-
-    /// The background of an experiment with write-back. Holds the newest version of every block of 512
-    /// B, the version in memory, and the version on the media.
-    struct Versions {
-        background: Background,
-        begun: u64,
-        newest: BTreeMap<u64, u64>,
-        memory: BTreeMap<u64, u64>,
-        media: BTreeMap<u64, u64>,
-        /// Versions of promoted requests and of writes that went to the drive, by their numbers.
-        promoted: BTreeMap<PromotionId, Vec<(u64, u64)>>,
-        through: BTreeMap<u64, u64>,
-        /// Blocks that older data have replaced.
-        lost: u64,
-        /// True if the background is told of arriving requests.
-        tells: bool,
-    }
-
-    impl Versions {
-        fn begins(&mut self, request: &Foreground, is_in_memory: bool) {
-            self.begun += 1;
-            for block in blocks(request.start, request.blocks) {
-                self.newest.insert(block, self.begun);
-                if is_in_memory {
-                    self.memory.insert(block, self.begun);
-                }
-            }
-        }
-
-        fn is_promoted(&mut self, promoted: Option<Promoted>) -> Option<Promoted> {
-            let Promoted { id, start, blocks: count, .. } = promoted?;
-            let versions = blocks(start, count).map(|block| (block, self.memory[&block])).collect();
-            self.promoted.insert(id, versions);
-            promoted
-        }
-
-        fn is_written(&mut self, block: u64, version: u64) {
-            let before = self.media.insert(block, version);
-            let is_older = before.is_some_and(|before| before > version);
-            self.lost += u64::from(is_older && !self.is_of_requests(before.unwrap(), version));
-        }
-
-        /// True if both versions went to the drive, so that the policy may choose their order.
-        fn is_of_requests(&self, one: u64, other: u64) -> bool {
-            let all: BTreeSet<u64> = self.through.values().copied().collect();
-            all.contains(&one) && all.contains(&other)
-        }
-    }
-
-    fn blocks(start: Lbn, count: u32) -> std::ops::Range<u64> {
-        start.get()..start.get() + u64::from(count)
-    }
-
-    impl Planner for Versions {
-        fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-            self.background.plan(gap, runs);
-        }
-
-        fn done(&mut self, run: &FreeRun, at: SimTime) {
-            if run.op == Op::Write {
-                for block in blocks(run.start, run.blocks) {
-                    self.is_written(block, self.memory[&block]);
-                }
-            }
-            self.background.done(run, at);
-        }
-
-        fn promoter(&mut self) -> Option<&mut dyn Promoter> {
-            Some(self)
-        }
-
-        fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
-            Some(self)
-        }
-    }
-
-    impl ForegroundObserver for Versions {
-        fn foreground(&mut self, event: ForegroundEvent<'_>) {
-            match event {
-                ForegroundEvent::Arrived { request, .. } => {
-                    if request.op == Op::Write && request.promotion.is_none() {
-                        self.begins(request, false);
-                        self.through.insert(request.sequence, self.begun);
-                    }
-                    if !self.tells {
-                        return;
-                    }
-                }
-                ForegroundEvent::Done { request, .. } => self.ends(request),
-                _ => {}
-            }
-            self.background.foreground(event);
-        }
-    }
-
-    impl Versions {
-        /// The data of a request are on the media.
-        fn ends(&mut self, request: &Foreground) {
-            if request.op != Op::Write {
-                return;
-            }
-            let version = self.through.get(&request.sequence).copied();
-            let written = match request.promotion {
-                Some(promotion) => self.promoted.remove(&promotion).unwrap(),
-                None => blocks(request.start, request.blocks)
-                    .map(|block| (block, version.unwrap()))
-                    .collect(),
-            };
-            written.into_iter().for_each(|(block, version)| self.is_written(block, version));
-        }
-    }
-
-    impl Promoter for Versions {
-        fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
-            let promoted = self.background.read_before(write, now);
-            self.is_promoted(promoted)
-        }
-
-        fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-            let promoted = self.background.promote(now);
-            self.is_promoted(promoted)
-        }
-    }
-
-    impl WriteCache for Versions {
-        fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
-            let is_taken = self.background.takes(request, now);
-            if is_taken && request.op == Op::Write {
-                self.begins(request, true);
-            }
-            is_taken
-        }
-    }
-
-    /// Clients that write to some MiB, more than memory holds.
-    fn written_back(tells: bool, electronics: bool) -> Versions {
-        let text = format!(
-            "drive = \"atlas10k\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
-             scheduler.policy = \"sptf\"\n\
-             workload = {{ kind = \"closed\", outstanding = 12, requests = 6000, pattern = {{ size = \
-             \"8KiB\", read_share = 0.4, local_share = 1.0, local_sd = \"64KiB\" }} }}\n\
-             [[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"128KiB\"\n"
-        );
-        let config = SimConfig::parse(&text, "test", &[]).unwrap();
-        let freeblock = config.freeblock.clone().unwrap();
-        let experiment = Experiment::new(SimConfig { freeblock: None, ..config }).unwrap();
-        let policy = experiment.config.scheduler;
-        let mut versions = Versions {
-            background: begun(&experiment.drive, &freeblock, policy),
-            begun: 0,
-            newest: BTreeMap::new(),
-            memory: BTreeMap::new(),
-            media: BTreeMap::new(),
-            promoted: BTreeMap::new(),
-            through: BTreeMap::new(),
-            lost: 0,
-            tells,
-        };
-        let planners = vec![&mut versions as &mut dyn Planner];
-        experiment.new_run().with_planners(planners).simulate().unwrap();
-        versions
-    }
-
-    #[test]
-    fn write_back_leaves_the_newest_data_on_the_media_or_in_memory() {
-        for electronics in [false, true] {
-            let mut versions = written_back(true, electronics);
-            assert_eq!(versions.lost, 0);
-            let came = versions.background.write_back().unwrap().result(0);
-            assert!(came.promoted > 100 && came.free > 100, "{came:?}");
-            assert!(came.writes - came.taken > 100 && came.superseded > 10, "{came:?}");
-            // The drive does not report the blocks that its own buffer holds at the end.
-            if !electronics {
-                for (block, newest) in &std::mem::take(&mut versions.newest) {
-                    let write_back = versions.background.write_back().unwrap();
-                    let is_kept = write_back.is_dirty(block / 8 * 8);
-                    let media = versions.media.get(block).copied().unwrap_or(0);
-                    let is_newest = media == *newest || versions.is_of_requests(media, *newest);
-                    assert!(is_kept || is_newest, "block {block}");
-                }
-            }
-        }
-        // The canary: without news of requests, write-back replaces newer data by older.
-        assert!(written_back(false, false).lost > 100);
     }
 }

@@ -6,7 +6,7 @@ use freewheel_host::Deliveries;
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
-use super::uses::UseResult;
+use super::comparison::UseResult;
 
 /// The background work of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,8 +42,7 @@ pub struct TaskResult {
     pub name: String,
     /// Kind of a round: every block, or a sample.
     pub kind: RoundKind,
-    /// Blocks of a round: both versions of a comparison, zero for a task without rounds. A task without
-    /// rounds reports everything in the round under way.
+    /// Blocks of a round: both versions of a comparison.
     pub blocks: u64,
     /// Size of a block in bytes.
     pub block_bytes: u64,

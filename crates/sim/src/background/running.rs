@@ -3,12 +3,13 @@
 use std::mem;
 
 use freewheel_freeblock::tasks::{Event, Extent, Promoted, TaskId, TaskSpec, Tasks};
+use freewheel_freeblock::uses::{Compare, Pair};
 use freewheel_freeblock::{GapUse, Opportunity, PromotionId, TaskOrder};
 use freewheel_host::{DeliveryPath, PromotionAnchor, TailPromotion, TaskAccount};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
+use super::comparison::{BeginError, UseResult, begin_comparison};
 use super::result::{Gaps, Progress, Round, TaskResult};
-use super::uses::{BeginError, Use};
 
 /// Parts of a round after which its progress is noted. The last blocks take most of the time, so notes
 /// are denser towards the end.
@@ -35,8 +36,8 @@ pub(super) struct Running {
     steps: Vec<u64>,
     /// Blocks of its rounds that the run still waits for.
     unfinished: u64,
-    /// Use that asks for its blocks as they come up, if any.
-    user: Option<Use>,
+    /// The comparison that asks for its blocks pair by pair, if the task is one.
+    comparison: Option<Compare>,
 }
 
 impl Running {
@@ -50,9 +51,9 @@ impl Running {
         let capacity = tasks.drive().blocks();
         let spec = config.spec(capacity);
         let blocks = config.blocks_of_a_round(capacity);
-        let user = Use::begin(tasks, &config)?;
-        let id = match &user {
-            Some(user) => user.task(),
+        let comparison = begin_comparison(tasks, &config)?;
+        let id = match &comparison {
+            Some(comparison) => comparison.task(),
             None => tasks.register(SimTime::ZERO, spec.clone())?,
         };
         let tail = config.promote_tail.map(|tail| TailPromotion::new(tail, config.size(), anchor));
@@ -69,7 +70,7 @@ impl Running {
             progress: Vec::new(),
             note_at: 0,
             steps: steps(blocks),
-            user,
+            comparison,
         };
         running.note_at = running.first_step();
         running.account.estimate().wears(tasks.wear(id)?);
@@ -82,10 +83,7 @@ impl Running {
 
     /// Blocks that the round under way still wants.
     fn left(&self) -> u64 {
-        match self.is_done() || !self.config.result_kind().has_rounds() {
-            true => 0,
-            false => self.blocks - self.account.round().settled(),
-        }
+        if self.is_done() { 0 } else { self.blocks - self.account.round().settled() }
     }
 
     /// Splits an extent into blocks of the task.
@@ -105,23 +103,15 @@ impl Running {
         }
     }
 
-    /// Use that requests the task's blocks on demand.
-    pub fn user(&mut self) -> Option<&mut Use> {
-        self.user.as_mut()
-    }
-
-    /// Passes an event of its blocks to the use.
+    /// Passes an event of its blocks to the comparison.
     pub fn observe(&mut self, tasks: &mut Tasks, event: &Event, at: SimTime) {
-        let Some(user) = &mut self.user else { return };
-        user.observe(tasks, event);
-        if user.is_done() && self.rounds.is_empty() {
+        let Some(comparison) = &mut self.comparison else { return };
+        // Simulated drives hold no data, so the contents of a pair are not compared.
+        let mut pairs: Vec<Pair> = Vec::new();
+        comparison.event(tasks, event, &mut pairs).expect("pairs within the drive");
+        if comparison.is_done() && self.rounds.is_empty() {
             self.end_round(tasks, at);
         }
-    }
-
-    /// Counts the head time of a promoted request.
-    pub fn promotion_took(&mut self, head: SimDuration) {
-        self.account.promotion_took(head);
     }
 
     fn is_done(&self) -> bool {
@@ -205,8 +195,7 @@ impl Running {
 
     /// Results at the end of the run.
     pub fn result(self, end: SimTime) -> TaskResult {
-        let has_end = self.config.result_kind().has_rounds();
-        let expected = has_end.then(|| self.account.estimated().end(self.left(), end)).flatten();
+        let expected = self.account.estimated().end(self.left(), end);
         let is_done = self.is_done();
         let since = end.saturating_since(self.account.began()).ns();
         let unfinished = Round {
@@ -224,7 +213,7 @@ impl Running {
             rounds: self.rounds,
             unfinished,
             expected_end_ns: expected.filter(|_| !is_done).map(SimTime::ns),
-            used: self.user.map(|user| user.result(&self.config)),
+            used: self.comparison.map(|comparison| UseResult::of(&comparison, &self.config)),
         }
     }
 
@@ -233,9 +222,6 @@ impl Running {
     }
 
     fn note(&mut self, at: SimTime) {
-        if !self.config.result_kind().has_rounds() {
-            return;
-        }
         let left = self.left();
         self.account.estimate().at(left, at);
         let done = self.account.round().settled();

@@ -3,11 +3,10 @@
 //! ```text
 //!   source -> map -> cache -> queue -> pick -> gap -> drive -> completion
 //! ```
-//! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `cache.rs`; queue: `queue.rs`, with
+//! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `crate::cached`; queue: `queue.rs`, with
 //! `promoted.rs`; pick: `pick.rs`; gap: `crate::arm_executor`; drive: `crate::device`; completion:
 //! `crate::completion`, with `pending.rs` and `flush.rs`; warm-up and slices: `parts.rs`. An absent stage costs a test of an `Option`.
 
-mod cache;
 mod calendar;
 mod flush;
 mod map;
@@ -203,29 +202,17 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             self.flushes.write_arrived(sequence);
         }
         let (now, mark) = (self.now, self.source.mark(&request));
-        let mut answered = 0;
         let Self { map, arms, touched, requests, tally, .. } = self;
         let pieces = map.for_each_piece(&request, |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.device.target(&arm.drive, piece.start, piece.blocks, request.op);
             let waiting = Waiting { target, arrival: now, sequence, fua: request.fua, mark };
-            if cache::answers(&mut arm.device, now, &waiting) {
-                answered += 1;
-                // Memory may be full and have to destage now.
-                touched.push(piece.arm);
-                return;
-            }
             tally.piece_arrived(now, &piece);
             if arm.enqueue(piece.arm, &waiting, requests, now) {
                 touched.push(piece.arm);
             }
         });
-        if answered < pieces {
-            return self.requests.pending.set_pieces(sequence, pieces - answered);
-        }
-        self.requests.pending.set_pieces(sequence, 1);
-        let served = Served { end: now, ..Served::default() };
-        self.piece_done(&Done { sequence, served, flush: false });
+        self.requests.pending.set_pieces(sequence, pieces);
     }
 
     /// A trim changes no media, and no later request waits for it. Memory in front of the arms forgets

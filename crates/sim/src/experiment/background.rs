@@ -51,8 +51,7 @@ impl Experiment {
             };
             let tasks =
                 tasks.map_err(|error| ConfigError::Freeblock { message: error.to_string() })?;
-            let background = Background::new(tasks, config.idle.as_ref(), unfinished.cloned());
-            Ok(if self.config.host.is_some() { background.outside() } else { background })
+            Ok(Background::new(tasks, config.idle.as_ref(), unfinished.cloned()))
         };
         (0..self.arm_count()).map(background).collect()
     }

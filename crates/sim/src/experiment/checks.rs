@@ -85,11 +85,8 @@ pub(super) fn check_freeblock(
     }
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let check = |freeblock: &FreeblockConfig| {
-        if let Some(task) = freeblock.writes().filter(|_| refuses) {
-            return Err(format!(
-                "`kind` is {}, and a host-managed drive takes writes at the write pointers of its zones alone: take another drive or another task",
-                task.word()
-            ));
+        if refuses && freeblock.writes() {
+            return Err("`kind` is write, and a host-managed drive takes writes at the write pointers of its zones alone: take another drive or another task".into());
         }
         freeblock.check(drive.blocks(), arms)
     };

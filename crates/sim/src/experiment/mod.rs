@@ -16,7 +16,6 @@ mod reporting;
 mod run;
 mod streams;
 mod workload;
-mod write_back;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! Force unit access from a workload to the media.
 
-use freewheel_sim::background::UseResult;
 use freewheel_sim::config::SimConfig;
 use freewheel_sim::experiment::Experiment;
-use freewheel_sim::source::Request;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_trace::{Record, TraceWriter};
 use freewheel_units::{Blocks, Op, Prng, SimTime, VolumeBlock};
@@ -106,21 +104,4 @@ fn independent_drives_add_up_their_writes_with_fua() {
     let forced = result.fua_write_response.unwrap();
     assert!(forced.count > 600, "{forced:?}");
     assert_eq!(forced.count + result.buffer_writes, result.write_response.count);
-}
-
-#[test]
-fn memory_of_write_back_answers_no_request_with_fua() {
-    let task = "keep_free_blocks_before = false\nelectronics = false\n[[freeblock.tasks]]\n\
-                kind = \"write-back\"\nmemory = \"64MiB\"\n";
-    let (result, list) = run(&closed("atlas10k", 4, task));
-    let is_forced = |c: &&Completion| c.request.fua;
-    assert!(list.iter().filter(is_forced).count() > 100);
-    for c in list.iter().filter(is_forced) {
-        assert!(c.service().ns() > 100_000, "from memory: {c:?}");
-    }
-    let Some(UseResult::WriteBack(came)) = result.background[0].tasks[0].used else { panic!() };
-    let plain = |c: &&Completion| matches!(c.request, Request { op: Op::Write, fua: false, .. });
-    let plain: Vec<&Completion> = list.iter().filter(plain).collect();
-    assert_eq!((came.writes, came.taken), (plain.len() as u64, plain.len() as u64));
-    assert!(plain.iter().all(|c| c.response().ns() == 0));
 }

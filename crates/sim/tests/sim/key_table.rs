@@ -310,11 +310,6 @@ pub const ACTING: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "drive = \"atlas10k\"\nelectronics = false\nfreeblock = { tasks = [{ kind = \"prefetch\" }] }\n\
-         workload = { kind = \"closed\", outstanding = 4, requests = 300 }",
-        &["freeblock.tasks.tracks_ahead: freeblock.tasks=[{kind=\"prefetch\",tracks_ahead=4}]"],
-    ),
-    (
         "drive = \"atlas10k\"\nelectronics = false\n\
          freeblock = { tasks = [{ length = \"8MiB\", rounds = 1, promote_tail = { cost = 0.5 } }] }\n\
          workload = { kind = \"closed\", outstanding = 2, requests = 200 }",
