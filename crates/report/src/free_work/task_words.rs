@@ -218,12 +218,10 @@ fn part(count: u64, of: u64) -> String {
     percent(count as f64 / of.max(1) as f64)
 }
 
-/// Words for a round of a task.
 pub(super) fn round_is(kind: RoundKind) -> &'static str {
     if kind.has_rounds() { kind.words() } else { "run" }
 }
 
-/// Several of them.
 fn rounds_are(kind: RoundKind) -> &'static str {
     match (kind.task, kind.is_sample) {
         (TaskKind::Scan, false) => "scans",
