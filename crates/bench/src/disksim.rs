@@ -13,7 +13,6 @@ use std::time::Instant;
 pub struct Load {
     /// Policy of the driver: `fcfs` or `sptf`.
     pub policy: &'static str,
-    /// Requests outstanding.
     pub outstanding: usize,
     /// Drives, striped.
     pub drives: usize,

@@ -204,7 +204,6 @@ impl ServerProcess {
 }
 
 impl ServerProcess {
-    /// Exit status of the server, if it has ended.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child of this process")
     }

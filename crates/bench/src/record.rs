@@ -22,7 +22,6 @@ impl Origin {
     }
 }
 
-/// One measured number.
 #[derive(Serialize)]
 struct Measurement<'a> {
     name: &'a str,

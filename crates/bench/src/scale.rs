@@ -126,7 +126,6 @@ fn growth(file: Option<&str>, origin: &Origin) {
     );
 }
 
-/// Reading of traces.
 fn formats(file: Option<&str>, origin: &Origin) {
     println!(
         "\n{:<40} {:>13} {:>10} {:>10} {:>10} {:>9}  hash",

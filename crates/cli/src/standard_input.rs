@@ -22,9 +22,7 @@ pub fn path_for_results(given: &Path) -> PathBuf {
 
 /// A trace that is read more than once: the file that was given, or what came on standard input.
 pub enum GivenTrace {
-    /// The file.
     File(PathBuf),
-    /// A temporary file.
     Spooled(SpooledTrace),
 }
 

@@ -43,7 +43,6 @@ impl BusFound {
 
 /// Lengths of hits that are tried, until one fits into the buffer.
 const LENGTHS: [u32; 4] = [64, 32, 16, 8];
-/// Reads of each.
 const READS: usize = 24;
 /// Times of hits differ by less from the first quarter to the third; those of reads of the media
 /// differ by half a turn, which is 1.5 ms of the fastest spindle.

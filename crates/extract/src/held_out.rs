@@ -96,7 +96,6 @@ impl Requests {
     }
 }
 
-/// Purpose of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// To say what the file is worth; some are writes if there may be some.

@@ -11,12 +11,11 @@ use thiserror::Error;
 
 /// One command and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct JournalEntry {
     /// Sessions before this one. The clock of each begins anywhere.
     pub session: u32,
-    /// Read or write.
     pub op: Op,
-    /// The first block.
     pub block: u64,
     /// Length of the command in blocks.
     pub blocks: u32,

@@ -93,13 +93,11 @@ use zones::Surveyor;
 
 /// Reason why a drive could not be characterised.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ExtractError {
     /// The drive does not answer.
     #[error("block {block}: no answer within a minute; is the drive still there?")]
-    NoAnswer {
-        /// Block that was read.
-        block: u64,
-    },
+    NoAnswer { block: u64 },
     /// The connection to it is lost.
     #[error(transparent)]
     DriveGone(#[from] DriveGone),
@@ -108,17 +106,13 @@ pub enum ExtractError {
     Journal(#[from] io::Error),
     /// A journal of something else.
     #[error("the journal does not fit at {entry:?}: it is of another drive, or of another version")]
-    OtherJournal {
-        /// Text of the entry.
-        entry: String,
-    },
+    OtherJournal { entry: String },
     /// A block that cannot be read, nor any around it.
     #[error("block {block} and those around it cannot be read: this drive is broken")]
     Unreadable {
         /// LBN of the read without an answer.
         block: u64,
     },
-    /// Every read fails.
     #[error(
         "block {block} cannot be read, nor {count} others that were tried: the drive, or the way to it, is broken"
     )]
@@ -132,10 +126,7 @@ pub enum ExtractError {
     #[error(
         "{blocks} blocks are too few: the drive's buffer holds most of them, and a read of those is no measurement of the media"
     )]
-    TooSmall {
-        /// Capacity of the drive in blocks.
-        blocks: u64,
-    },
+    TooSmall { blocks: u64 },
     /// Writes cannot be timed.
     #[error(
         "writes are answered before they are on the media, so their times do not show the media: switch the drive's write cache off, as with hdparm -W0"
@@ -148,7 +139,6 @@ pub enum ExtractError {
     BeyondEnd {
         /// LBN of the read beyond the end.
         block: u64,
-        /// Blocks of the drive.
         blocks: u64,
     },
     /// Answers come too evenly.
@@ -159,7 +149,6 @@ pub enum ExtractError {
         to.ns() as f64 / 1e3
     )]
     NoTurn {
-        /// Number of blocks that were read.
         count: usize,
         /// The quarter that came soonest took no longer.
         from: SimDuration,
@@ -191,10 +180,7 @@ pub enum ExtractError {
     #[error(
         "{tracks} tracks in a row are more than one surface has, and no order of heads was found in the times of movements either: the drive lays its tracks out in a way that is not understood"
     )]
-    Bands {
-        /// Number of tracks in a row.
-        tracks: u64,
-    },
+    Bands { tracks: u64 },
     /// Bands that are not as wide as the others.
     #[error(
         "block {block}: the tracks there are in no whole bands of {cylinders} cylinders, as those elsewhere are, so no file is written: a band that is narrower than the others, or of which spares take a whole surface, is not understood"
@@ -212,7 +198,6 @@ pub enum ExtractError {
     OtherCapacity {
         /// Blocks of the layout.
         found: u64,
-        /// Blocks of the drive.
         blocks: u64,
     },
     /// The values that were found make no drive.
@@ -222,10 +207,7 @@ pub enum ExtractError {
     NoDrive(#[from] BuildDriveError),
     /// A movement that cannot be timed.
     #[error("{what}: its time could not be measured, every read came from the buffer")]
-    NoTime {
-        /// Name of the measurement.
-        what: String,
-    },
+    NoTime { what: String },
 }
 
 impl ExtractError {
@@ -387,7 +369,6 @@ struct Found {
     jitter_ns: f64,
     /// Stretches of tracks where surfaces differ.
     zones: Vec<ZoneMap>,
-    /// Surfaces that differ.
     surfaces: Option<Surfaces>,
     /// None when the order of heads shows in no time.
     mapping: Option<Mapping>,
@@ -400,7 +381,6 @@ struct Found {
     /// Uncertainty of the times of movements.
     seek_error_ns: f64,
     zone_start_error_ns: f64,
-    /// Blocks read afterwards.
     verified: Verified,
 }
 

@@ -10,7 +10,6 @@ pub(super) const WHOLE_SECTOR: f64 = 0.25;
 pub(super) struct ZoneMap {
     /// First block, which is the first of a track and of a cylinder.
     pub first: u64,
-    /// Blocks of data.
     pub blocks: u64,
     pub per_track: u64,
     pub heads: u64,

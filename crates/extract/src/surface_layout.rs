@@ -24,7 +24,6 @@ const SAME_ANGLE: f64 = 1.0 / 256.0;
 /// The layout of a drive in bands, each surface with a density.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SurfaceLayout {
-    /// Number of surfaces.
     pub surfaces: usize,
     /// Tracks of a band on one surface.
     pub width: u64,
@@ -81,24 +80,19 @@ pub struct Part {
     pub stretch: usize,
     /// First track, counted from the first of the piece.
     pub track: u64,
-    /// Number of tracks.
     pub tracks: u64,
     /// First sector on each.
     pub sector: u64,
-    /// Blocks on each.
     pub blocks: u64,
 }
 
 /// Blocks of a surface without data, as the tracks of a piece are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PieceHole {
-    /// First track.
     pub first_track: u64,
-    /// Last track.
     pub last_track: u64,
     /// First sector on each.
     pub sector: u64,
-    /// Blocks on each.
     pub blocks: u64,
 }
 

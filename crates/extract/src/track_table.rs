@@ -12,6 +12,7 @@ const HEAD: &str = "first_block,tracks,blocks_per_track,skew_turns,start_turns,e
 
 /// A table that is none of tracks, or samples that cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum TrackTableError {
     /// The first line is another one.
     #[error("line 1 is not `{HEAD}`: give a table that `freewheel extract --tracks` wrote")]
@@ -20,12 +21,7 @@ pub enum TrackTableError {
     #[error(
         "line {line}: `{text}` is no row of tracks: {HEAD}, each stretch where the one before ends"
     )]
-    Row {
-        /// Number of the line.
-        line: usize,
-        /// The line.
-        text: String,
-    },
+    Row { line: usize, text: String },
     /// No tracks follow the first line.
     #[error("no tracks: give a table that `freewheel extract --tracks` wrote")]
     Empty,

@@ -15,7 +15,6 @@ use super::surfaces::Surfaces;
 pub(super) enum Ways<'a> {
     /// Heads of cylinders in this order, if it shows.
     Heads(Option<Mapping>),
-    /// Surfaces that differ.
     Surfaces(&'a Surfaces),
 }
 

@@ -22,7 +22,6 @@ pub(super) struct WriteTimes {
     pub switch_ns: f64,
     /// Command processing and answer of a write after a read, elsewhere.
     pub after_read_ns: f64,
-    /// Time of a write after a write.
     pub after_write_ns: f64,
     /// Time of a read after a write, elsewhere.
     pub read_after_write_ns: f64,

@@ -6,7 +6,6 @@ use prefetch_index::prefetch_index;
 /// Words of a chunk; a chunk holds 4096 numbers.
 const WORDS: usize = 64;
 
-/// Numbers of a chunk.
 const CHUNK: u64 = 64 * WORDS as u64;
 
 /// A set of numbers below a bound: one bit for each, in chunks that exist while they have members.
@@ -58,7 +57,6 @@ impl Bitmap {
         Self { chunks: vec![None; chunks], count: 0, bound }
     }
 
-    /// Number of members.
     #[inline]
     pub fn count(&self) -> u64 {
         self.count
@@ -99,7 +97,6 @@ impl Bitmap {
         }
     }
 
-    /// Memory it takes.
     pub fn memory(&self) -> Bytes {
         let chunks = self.chunks.iter().flatten().count();
         let slots = size_of::<Option<Box<Chunk>>>() * self.chunks.capacity();

@@ -22,7 +22,6 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// Counts a decision.
     pub(super) fn add(&mut self, nodes: u64, pieces: u64, is_exhausted: bool) {
         self.decisions += 1;
         self.nodes += nodes;

@@ -8,10 +8,9 @@ pub struct PromotionId(pub(super) u64);
 
 /// A foreground request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Foreground {
-    /// Read or write.
     pub op: Op,
-    /// First block.
     pub start: Lbn,
     /// Number of blocks of 512 B.
     pub blocks: u32,
@@ -23,12 +22,11 @@ pub struct Foreground {
 
 /// A foreground request to be made for a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Promoted {
     /// Number that the planner must be told with its arrival and its end.
     pub id: PromotionId,
-    /// Read or write.
     pub op: Op,
-    /// First block.
     pub start: Lbn,
     /// Number of blocks of 512 B.
     pub blocks: u32,

@@ -41,12 +41,11 @@ use freewheel_model::drive::{Access, Departure, Drive};
 /// Consecutive blocks to be read or written in passing, most often on one track: what follows on the
 /// next one may belong to the same run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct FreeRun {
-    /// First block.
     pub start: Lbn,
     /// Number of blocks, at least one.
     pub blocks: u32,
-    /// Read or write.
     pub op: Op,
 }
 
@@ -71,21 +70,14 @@ pub struct GapUse {
 
 /// Event of a foreground request, as a planner receives it.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
 pub enum ForegroundEvent<'a> {
     /// A request has arrived: from now on its data are the newest.
-    Arrived {
-        /// The request.
-        request: &'a Foreground,
-        /// Time of arrival.
-        at: SimTime,
-    },
+    Arrived { request: &'a Foreground, at: SimTime },
     /// The head has moved these blocks for a request: a task that wants them has them as well.
     Passed {
-        /// Read or write.
         op: Op,
-        /// First block.
         start: Lbn,
-        /// Number of blocks.
         blocks: u32,
         /// Time at which the last of them had passed.
         at: SimTime,
@@ -94,7 +86,6 @@ pub enum ForegroundEvent<'a> {
     /// in the drive's buffer is that of its destage. Of two writes to the same blocks the older one comes
     /// first.
     TookHead {
-        /// The request.
         request: &'a Foreground,
         /// Seek, rotational latency and transfer.
         head: SimDuration,
@@ -102,7 +93,6 @@ pub enum ForegroundEvent<'a> {
     /// A request is done: its data are on the media. Its blocks have [passed](Self::Passed) before,
     /// unless the drive's buffer served it.
     Done {
-        /// The request.
         request: &'a Foreground,
         /// Time at which its data were on the media.
         at: SimTime,

@@ -242,7 +242,6 @@ impl Scheduler {
         }
     }
 
-    /// Weight of a layer.
     pub(super) fn weight(&self, layer: usize) -> u32 {
         self.wanted.layers()[layer].key.weight
     }

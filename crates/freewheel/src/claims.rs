@@ -70,7 +70,6 @@ fn by_the_clock(
     Ok(trial::run(&experiment, length, |folder, socket| emulator(&experiment, folder, socket))?)
 }
 
-/// The numbers of a run.
 fn seen(outcome: &Outcome, [late_us_p50, late_us_p99]: [f64; 2]) -> RealTimeRun {
     let Outcome { played, report, .. } = outcome;
     let seconds = played.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);

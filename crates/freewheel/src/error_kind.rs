@@ -11,6 +11,7 @@ use crate::files::FileKind;
 /// Kinds of an [`Error`](crate::Error), with the data that a program needs to advise on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub enum ErrorKind {
     /// No shipped drive and no file has the name.
     UnknownDrive,
@@ -26,9 +27,7 @@ pub enum ErrorKind {
     Unreadable {
         /// Kind that the file was wanted as.
         wanted: FileKind,
-        /// The file.
         path: PathBuf,
-        /// Error of the system.
         reason: io::ErrorKind,
     },
     /// The contents of a file are not of the kind that is wanted.
@@ -66,15 +65,9 @@ pub enum ErrorKind {
         way_out: &'static str,
     },
     /// A trace fits two formats that differ by a factor.
-    UncertainFormat {
-        /// The formats.
-        choices: [Format; 2],
-    },
+    UncertainFormat { choices: [Format; 2] },
     /// The times of a trace may be in several units.
-    UncertainTimeUnit {
-        /// The units.
-        units: Vec<TimeUnit>,
-    },
+    UncertainTimeUnit { units: Vec<TimeUnit> },
     /// A unit was named for times whose format says the unit.
     FixedTimeUnit,
     /// A meaning was named for numbers whose format says the meaning.
@@ -82,10 +75,7 @@ pub enum ErrorKind {
     /// A layer was named for requests of a format that has one.
     FixedLayer,
     /// No request comes from a trace, though it can be read.
-    NothingRecorded {
-        /// Format of the trace.
-        format: Format,
-    },
+    NothingRecorded { format: Format },
     /// A cache in front of the disk served all requests of a trace.
     CacheHitsOnly,
     /// A temporary file could not be written or read.
@@ -130,10 +120,7 @@ pub enum ErrorKind {
         cause: ImportCause,
     },
     /// The device to be served cannot be opened.
-    Device {
-        /// Error of the system.
-        reason: io::ErrorKind,
-    },
+    Device { reason: io::ErrorKind },
     /// The NBD export is read-only.
     ReadOnlyExport,
     /// The extraction of a drive was interrupted: its journal is sound, so it can go on.

@@ -56,7 +56,6 @@ pub enum PromotionAnchor {
 #[derive(Debug, Clone)]
 struct PromotedRequest {
     id: PromotionId,
-    /// Number of its round.
     round: usize,
 }
 

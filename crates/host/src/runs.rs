@@ -27,7 +27,6 @@ impl Runs {
         Self { runs: joined.into_iter().collect(), blocks }
     }
 
-    /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }

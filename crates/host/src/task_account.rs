@@ -12,10 +12,9 @@ use crate::promote_tail::{RoundState, TailPromotion};
 
 /// Path by which a block arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum DeliveryPath {
-    /// A rotational gap.
     Gap,
-    /// Idle time.
     Idle,
     /// A foreground request that was made for another reason.
     Passing,

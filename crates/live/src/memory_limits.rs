@@ -32,7 +32,6 @@ const CONNECTION: u64 = 1 << 20;
 const THREAD_USED: u64 = 64 << 10;
 /// Descriptors of a server beside those of its connections: its own files, the ring, sockets.
 const OTHER_FILES: u64 = 32;
-/// A connection's socket.
 const CONNECTION_FILES: u64 = 1;
 
 /// Too little for a server within its limits.
@@ -43,9 +42,7 @@ const CONNECTION_FILES: u64 = 1;
     limit, allowed.human_decimal(), needed.human_decimal()
 )]
 pub struct TooLittleMemory {
-    /// Name of the limit.
     limit: String,
-    /// To what.
     allowed: Bytes,
     /// Need with all clients.
     needed: Bytes,

@@ -104,7 +104,6 @@ impl List {
         some(self.oldest)
     }
 
-    /// Number used last.
     #[inline]
     pub fn newest(&self) -> Option<u32> {
         some(self.newest)

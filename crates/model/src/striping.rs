@@ -29,12 +29,11 @@ pub struct Piece {
 
 /// The part of a request that lies on one drive, whichever of its arms serve it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct DriveRange {
-    /// The drive.
     pub drive: u32,
     /// First block on that drive.
     pub start: Lbn,
-    /// Number of blocks.
     pub blocks: Blocks,
 }
 

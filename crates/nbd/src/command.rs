@@ -5,10 +5,9 @@ use crate::{BlockSizes, Errno, Features};
 
 /// A piece of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct Span {
-    /// First byte.
     pub offset: u64,
-    /// Bytes.
     pub length: u32,
 }
 
@@ -42,17 +41,16 @@ impl Extent {
 
 /// Command of a request. `DISC` is not among them: it has no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Command {
     /// Data, please.
     Read {
-        /// Blocks to read.
         span: Span,
         /// In one piece (`DF`).
         dont_fragment: bool,
     },
     /// Data to keep.
     Write {
-        /// Blocks to write.
         span: Span,
         /// On the media before the reply.
         fua: bool,
@@ -61,19 +59,14 @@ pub enum Command {
     Flush,
     /// These data are no longer needed.
     Trim {
-        /// Blocks to trim.
         span: Span,
         /// On the media before the reply.
         fua: bool,
     },
     /// These data will be needed.
-    Cache {
-        /// Blocks to cache.
-        span: Span,
-    },
+    Cache { span: Span },
     /// These are to read as zeroes.
     WriteZeroes {
-        /// Blocks to zero.
         span: Span,
         /// On the media before the reply.
         fua: bool,
@@ -84,7 +77,6 @@ pub enum Command {
     },
     /// Reports allocated and zero parts.
     BlockStatus {
-        /// Blocks in question.
         span: Span,
         /// One extent only, no longer than the span.
         one: bool,

@@ -34,7 +34,6 @@ pub struct Features {
 }
 
 impl Features {
-    /// The transmission flags.
     pub(crate) fn to_wire(self, structured: bool) -> u16 {
         let flags = self.flags();
         let set = flags.iter().filter(|(on, _)| *on).map(|(_, bit)| bit);
@@ -94,7 +93,6 @@ impl Default for BlockSizes {
 }
 
 impl BlockSizes {
-    /// Fault of these sizes.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if !self.minimum.is_power_of_two() || self.minimum > 1 << 16 {
             return Some("the minimum block size must be a power of two up to 65536");

@@ -30,19 +30,16 @@ pub struct Uri {
 
 /// Address on which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Address {
     /// A host by name or number (IPv6 without its brackets), and a port.
     Tcp {
         /// Host; `localhost` where the URI gives none.
         host: String,
-        /// Port.
         port: u16,
     },
     /// The path of a socket in the file system; one that begins with NUL is abstract.
-    Unix {
-        /// Path.
-        socket: String,
-    },
+    Unix { socket: String },
 }
 
 /// A text that is no URI of an NBD server.

@@ -5,24 +5,17 @@ use thiserror::Error;
 /// Reason why a connection cannot go on: close it. Every text says what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub enum Violation {
     /// A message does not begin as it must.
     #[error("{what} must begin with {expected:#x}, found {found:#x}")]
-    Magic {
-        /// The message.
-        what: &'static str,
-        /// The magic number.
-        expected: u64,
-        /// Value that came.
-        found: u64,
-    },
+    Magic { what: &'static str, expected: u64, found: u64 },
     /// The server speaks the negotiation of before 2011.
     #[error("the server speaks the oldstyle negotiation; expected the newstyle one")]
     Oldstyle,
     /// Flags that were not offered.
     #[error("the client set flags {found:#x}; only {allowed:#x} were offered")]
     ClientFlags {
-        /// Value that came.
         found: u32,
         /// Value that was offered.
         allowed: u32,
@@ -30,25 +23,17 @@ pub enum Violation {
     /// A message is longer than the protocol or our limits allow, or too short.
     #[error("{what} has length {found}; expected {expected}")]
     Length {
-        /// The message.
         what: &'static str,
         /// Values that are allowed.
         expected: String,
-        /// Value that came.
         found: u64,
     },
     /// Too many of something.
     #[error("more than {limit} {what}")]
-    TooMany {
-        /// Name of the counted things.
-        what: &'static str,
-        /// Largest number allowed.
-        limit: u32,
-    },
+    TooMany { what: &'static str, limit: u32 },
     /// A message that has no place here.
     #[error("{found}; expected {expected}")]
     Unexpected {
-        /// Value that came.
         found: String,
         /// Values that may come.
         expected: String,

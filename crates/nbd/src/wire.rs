@@ -47,7 +47,6 @@ pub(crate) mod info {
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Transmission flags.
 pub(crate) mod flag {
     pub const HAS_FLAGS: u16 = 1 << 0;
     pub const READ_ONLY: u16 = 1 << 1;
@@ -62,7 +61,6 @@ pub(crate) mod flag {
     pub const FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Types of requests.
 pub(crate) mod cmd {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
@@ -74,7 +72,6 @@ pub(crate) mod cmd {
     pub const BLOCK_STATUS: u16 = 7;
 }
 
-/// Flags of requests.
 pub(crate) mod cmd_flag {
     pub const FUA: u16 = 1 << 0;
     pub const NO_HOLE: u16 = 1 << 1;

@@ -30,11 +30,9 @@ pub struct CacheReport {
 /// A size: a whole number of bytes, a share of the footprint, or a text as `"64MiB"` or `"1%"`.
 #[derive(FromPyObject)]
 pub enum AnySize {
-    /// Bytes.
     Bytes(u64),
     /// A share above 0 and at most 1.
     Share(f64),
-    /// With its unit.
     Text(String),
 }
 

@@ -19,7 +19,6 @@ pub struct SimConfig {
 
 /// Where an experiment comes from, without the interpreter.
 pub enum ConfigSource {
-    /// A file.
     Path(PathBuf),
     /// A text of TOML.
     Text(String),

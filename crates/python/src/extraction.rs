@@ -35,7 +35,6 @@ pub struct Validation {
 /// What stands before the name of a drive in virtual time.
 const EMULATED: &str = "emulated:";
 
-/// What is timed.
 enum Target {
     /// A drive in virtual time.
     Virtual(String),

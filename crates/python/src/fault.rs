@@ -51,7 +51,6 @@ impl Fault {
         Self::Other(format!("TOML: {error}"))
     }
 
-    /// As an exception.
     pub fn raise(self, py: Python<'_>) -> PyErr {
         let raised = match self {
             Self::Library(error) => raise(py, &error, &error.to_string()),

@@ -18,9 +18,7 @@ pub struct Parts {
     pub json: Made,
     /// The page; None where there is none.
     pub html: Option<Made>,
-    /// What people read.
     pub text: Made,
-    /// The table.
     pub frame: Option<Frame>,
 }
 

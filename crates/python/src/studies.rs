@@ -29,7 +29,6 @@ pub struct Replay<'a> {
     pub fit: &'a str,
     /// What becomes of requests of a coarse clock.
     pub coarse_times: &'a str,
-    /// The only device.
     pub device: Option<u32>,
 }
 

@@ -73,7 +73,6 @@ pub fn sweep(
     report(py, done)
 }
 
-/// The result of a sweep.
 fn report(py: Python<'_>, (done, file): (SweepDone, Option<PathBuf>)) -> PyResult<Py<SweepReport>> {
     let (configurations, resumed) = (done.rows.len(), done.resumed);
     let frame = frame(done.columns).map_err(|fault| fault.raise(py))?;

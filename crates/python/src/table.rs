@@ -58,7 +58,6 @@ impl Columns {
         self
     }
 
-    /// The table.
     pub fn frame(self) -> Result<Frame, Fault> {
         let schema = Arc::new(Schema::new(self.fields));
         let batch = RecordBatch::try_new(Arc::clone(&schema), self.arrays);

@@ -23,7 +23,6 @@ use crate::values::{parsed, path_text, word};
 
 /// Where a trace is read from.
 pub struct Source {
-    /// The file.
     pub path: PathBuf,
     /// What results call it.
     pub name: PathBuf,
@@ -33,7 +32,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens it.
     pub fn reader(&self) -> Result<TraceReader, Fault> {
         Ok(TraceReader::open(&self.path, &self.open)?)
     }

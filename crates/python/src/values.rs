@@ -20,7 +20,6 @@ pub fn path_text(path: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// A wrong argument.
 pub fn argument(says: String, help: &'static str) -> Fault {
     Fault::Argument(says, help)
 }
@@ -64,14 +63,11 @@ where
 /// A size: a whole number of bytes, or a text as `"64MiB"`.
 #[derive(FromPyObject)]
 pub enum Size {
-    /// Bytes.
     Bytes(u64),
-    /// With its unit.
     Text(String),
 }
 
 impl Size {
-    /// In bytes.
     pub fn get(&self, name: &str) -> PyResult<Bytes> {
         match self {
             Self::Bytes(bytes) => Ok(Bytes::new(*bytes)),
@@ -83,14 +79,11 @@ impl Size {
 /// A time: seconds, or a text as `"30d"`.
 #[derive(FromPyObject)]
 pub enum Time {
-    /// Seconds.
     Seconds(f64),
-    /// With its unit.
     Text(String),
 }
 
 impl Time {
-    /// As a duration.
     pub fn get(&self, name: &str) -> PyResult<SimDuration> {
         match self {
             Self::Seconds(seconds) => parsed(name, &format!("{seconds}s")),
@@ -102,14 +95,11 @@ impl Time {
 /// One thing or several of them.
 #[derive(FromPyObject)]
 pub enum OneOrMore<T> {
-    /// One alone.
     One(T),
-    /// A list.
     More(Vec<T>),
 }
 
 impl<T> OneOrMore<T> {
-    /// All of them.
     pub fn into_vec(self) -> Vec<T> {
         match self {
             Self::One(one) => vec![one],

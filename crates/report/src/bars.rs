@@ -167,7 +167,6 @@ fn part_of(bar: &Bar, part: usize, kind: &Kind) -> BarPart {
     BarPart { says: format!("{} {says}", kind.name), colour: kind.colour, share, words }
 }
 
-/// A part of a bar.
 pub(crate) struct BarPart {
     /// Name and amount of the part, for a pointer and for those who see no colours.
     pub says: String,

@@ -8,7 +8,6 @@ use crate::bars;
 use crate::frame::{Frame, Tick, at};
 use crate::legend::{self, Key, legend};
 
-/// A place for a chart.
 struct Place {
     /// Class by which the page shows it or not.
     class: &'static str,

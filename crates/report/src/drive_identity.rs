@@ -7,6 +7,7 @@ use serde::Serialize;
 /// Name and size of a drive. Blocks and bytes are those of the whole drive, surfaces and cylinders those of
 /// one actuator.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct DriveIdentity {
     /// Name in its file.
     pub name: String,
@@ -16,13 +17,10 @@ pub struct DriveIdentity {
     pub year: Option<u16>,
     /// Blocks of 512 B.
     pub blocks: u64,
-    /// Capacity in bytes.
     pub capacity_bytes: u64,
     /// Actuators, each with its own arm.
     pub actuators: u32,
-    /// Surfaces with data.
     pub surfaces: u32,
-    /// Cylinders.
     pub cylinders: u32,
     /// Time of a turn.
     pub rotation_period_ns: u64,

@@ -11,12 +11,10 @@ pub(crate) struct Key<'a> {
     pub mark: String,
 }
 
-/// The name of an area.
 pub(crate) fn area<'a>(name: &'a str, colour: &str) -> Key<'a> {
     Key { name, mark: format!("key {colour}") }
 }
 
-/// The name of the line with this number.
 pub(crate) fn line(name: &str, number: usize) -> Key<'_> {
     Key { name, mark: format!("swatch {}", line_colour(number)) }
 }
@@ -26,7 +24,6 @@ pub(crate) fn line_colour(number: usize) -> String {
     format!("c{}", number % LINE_COLOURS)
 }
 
-/// Colours that lines have.
 pub(crate) const LINE_COLOURS: usize = 9;
 
 pub(crate) fn legend(keys: &[Key<'_>]) -> Markup {
@@ -37,7 +34,6 @@ pub(crate) fn legend(keys: &[Key<'_>]) -> Markup {
     }
 }
 
-/// The mark alone.
 pub(crate) fn mark(key: &Key<'_>) -> Markup {
     html! { span class=(key.mark) {} }
 }

@@ -72,7 +72,6 @@ pub fn sim_html(experiment: &Experiment, result: &RunResult) -> String {
     )
 }
 
-/// Title of the run.
 fn title(experiment: &Experiment, result: &RunResult) -> String {
     let (config, spec) = (&experiment.config, &experiment.spec);
     let load = match &config.workload {

@@ -226,7 +226,6 @@ fn host(result: &RunResult) -> Option<Table> {
     Some(table)
 }
 
-/// The learned margins.
 fn margins(result: &RunResult) -> Table {
     let mut table = Table::new("lllrrr");
     table.row(["learned margins", "seek", "cylinders", "margin", "movements", "of them late"]);

@@ -7,7 +7,6 @@ use crate::frame::{Frame, Tick, at};
 use crate::legend::{self, Key};
 use crate::numbers::size;
 
-/// A line of a chart.
 pub(crate) struct SizeLine {
     pub name: String,
     /// Number of its colour.
@@ -26,9 +25,7 @@ pub(crate) struct SizePoint {
 
 /// Lines over powers of two of the size, from 0 upwards.
 pub(crate) struct SizeChart<'a> {
-    /// Quantity and unit.
     pub title: &'a str,
-    /// Name of the axis that has the size.
     pub axis: &'a str,
     pub lines: &'a [SizeLine],
     /// Value without a cache, drawn as a dashed line.

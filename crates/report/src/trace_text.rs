@@ -94,7 +94,6 @@ fn completions(info: &TraceInfo) -> String {
     }
 }
 
-/// Devices in the text.
 const DEVICES_SHOWN: usize = 20;
 
 /// All devices by number, or of many the busiest with their share, and how many others there are.

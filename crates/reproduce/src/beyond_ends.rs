@@ -16,7 +16,6 @@ const REQUESTS: u64 = 300;
 /// Largest error that the documents state for predicted ends, in percent of the truth.
 const WITHIN: f64 = 25.0;
 
-/// Why one differs.
 const REPEATED: &str = "the scrub begins anew before the backup has its last blocks, wants everything \
      again, and takes most of the gaps for another round";
 
@@ -112,7 +111,6 @@ impl EndsSetting {
         Ok(result.background[0].tasks[0].expected_end_ns)
     }
 
-    /// When it ends.
     fn truth(&self, seed: u64) -> Result<Option<f64>, ConfigError> {
         let result = Experiment::new(self.config(REQUESTS, Some(1), seed)?)?.run()?;
         let first = result.background[0].tasks[0].rounds.first();

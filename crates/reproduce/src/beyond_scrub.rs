@@ -28,7 +28,6 @@ enum Load {
         name: &'static str,
         /// Share of requests near the one before.
         local_share: f64,
-        /// Where requests lie.
         places: &'static [Place],
         /// Largest error that the documents state for estimates under such a load, in percent of the whole scan.
         within: f64,

@@ -27,6 +27,7 @@ pub enum Fill {
 
 /// Decisions to be timed.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
 pub struct DecisionCase<'a> {
     /// The drive whose gaps are filled.
     pub drive: &'a Arc<Drive>,
@@ -34,9 +35,7 @@ pub struct DecisionCase<'a> {
     pub rule: Rule,
     /// Blocks of 512 B in a wanted block.
     pub size: u32,
-    /// What is wanted.
     pub fill: Fill,
-    /// Number of decisions.
     pub decisions: usize,
 }
 

@@ -18,7 +18,6 @@ fn conservatisms(context: &Context<'_>) -> &'static [u64] {
 
 /// The runs behind figure 9.
 struct Margins {
-    /// Conservatism in microseconds.
     margins: &'static [u64],
     /// Of every policy one without free work, and one with each margin.
     results: Vec<RunResult>,

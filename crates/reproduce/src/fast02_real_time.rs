@@ -62,14 +62,12 @@ impl RealTimeRun {
 
 /// A number in real time beside that in virtual time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct Comparison {
-    /// What is measured.
     pub quantity: &'static str,
     /// Unit of all values of the row.
     pub unit: &'static str,
-    /// In real time.
     pub real: f64,
-    /// In virtual time.
     pub simulated: f64,
     /// Where the one in real time is to be.
     pub band: [f64; 2],

@@ -23,7 +23,6 @@ use super::{Context, Outcome, Row};
 const DIRECTORIES: u64 = 2000;
 const FILES: u64 = 50;
 
-/// Files that are read.
 const READS: u64 = 10_000;
 
 /// A block of the file system in blocks of 512 B.
@@ -56,7 +55,6 @@ struct Extent {
     blocks: u64,
 }
 
-/// The file system.
 #[derive(Debug, Clone, Copy)]
 struct FileSystem {
     groups: u64,

@@ -12,7 +12,6 @@ use tempfile::TempDir;
 /// What a generated trace has in common with the public one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
-    /// Number of requests.
     pub requests: u64,
     /// From the first arrival to the last, in the mean over seeds.
     pub span: SimDuration,
@@ -20,7 +19,6 @@ pub(super) struct Form {
     pub bursts: Bursts,
     /// Disks or volumes of the trace.
     pub devices: &'static [Device],
-    /// Share of reads.
     pub read_share: f64,
     /// Mean size of requests.
     pub size: Bytes,

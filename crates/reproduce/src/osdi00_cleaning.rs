@@ -198,7 +198,6 @@ fn with_others(row: Row, names: &[&str], percents: impl Iterator<Item = f64>) ->
 /// Utilisations at which the paper's words are compared.
 const COMPARED: [u32; 3] = [60, 85, 93];
 
-/// What was run.
 struct CleaningRuns {
     utilisations: Vec<u32>,
     points: Vec<Point>,

@@ -9,7 +9,6 @@ use freewheel_units::{Bytes, SimDuration};
 use super::Context;
 use super::generated::{Bursts, Device, Form, GeneratedTrace};
 
-/// A public trace.
 #[derive(Debug)]
 pub(super) struct PublicTrace {
     /// Name of the file that is looked for.

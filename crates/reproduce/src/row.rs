@@ -163,7 +163,6 @@ impl Row {
         }
     }
 
-    /// The row with this band.
     pub(super) fn within(mut self, band: [f64; 2]) -> Self {
         self.band = Some(band);
         self.inside = (band[0]..=band[1]).contains(&self.ours);

@@ -319,7 +319,6 @@ impl Bench<'_> {
     }
 }
 
-/// A number with its name.
 fn said(name: &str, value: f64) -> String {
     if value.is_nan() { format!("{name} none") } else { format!("{name} {}", four_digits(value)) }
 }

@@ -203,7 +203,6 @@ pub(super) fn tab5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     })
 }
 
-/// No prefetching, and that of the base.
 pub(super) fn prefetching(base: Base) -> [Variant<'static>; 2] {
     [Variant::new(base, |system, _| system.without_prefetch()), Variant::unchanged(base)]
 }

@@ -99,7 +99,6 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     })
 }
 
-/// Improvements by amount.
 fn said(amounts: &[impl std::fmt::Display], gains: &[f64], unit: &str) -> String {
     let pairs = amounts.iter().zip(gains);
     let each = pairs.map(|(amount, gain)| format!("{amount}{unit} {gain:.1} %"));

@@ -109,7 +109,6 @@ impl System {
         self.cache.opportunistic = OpportunisticConfig::default();
     }
 
-    /// The cache of one disk.
     fn cache_of_a_disk(&self) -> CacheConfig {
         let mut cache = self.cache.clone();
         if self.base == Base::Poor {

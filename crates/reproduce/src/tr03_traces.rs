@@ -30,7 +30,6 @@ pub(super) enum Class {
 impl Class {
     pub const ALL: [Self; 4] = [Self::Personal, Self::Server, Self::SpedUp, Self::MergedServers];
 
-    /// The paper's designation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Personal => "P",
@@ -68,7 +67,6 @@ pub(super) fn mean_over_classes(means: &[(Class, f64)]) -> f64 {
 enum Origin {
     /// A recording of this project.
     Recorded,
-    /// A public trace.
     Public(&'static PublicTrace),
     /// All recordings of this project as independent streams.
     Merged,
@@ -143,7 +141,6 @@ const REFERENCE_DRIVE: &str = "exos-x24-24tb";
 /// Who stands in for whom.
 const STANDING_IN: &str = "P: hplajw (a workstation of 1992); S: pgbench, fileserver, sqlite (recorded), vscsi (a virtual machine's disk, its completions inferred on exos-x24-24tb) and disksim-ascii (14 volumes, by arrival); Ps: hplajw with n infinite; Sm: the three recordings merged; no trace for Pm. The mean is over the classes";
 
-/// A trace that is there.
 #[derive(Debug, Clone)]
 pub(super) struct TraceHere {
     pub name: &'static str,

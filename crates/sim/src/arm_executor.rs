@@ -74,6 +74,7 @@ impl SeekErrors {
 /// Sums over rotational gaps: their potential and its use. While no head is late, `transfer_ns +
 /// extra_seek_ns + unused_ns` is `potential_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[allow(missing_docs)]
 pub struct FreeTime {
     /// Rotational latency of the foreground before each of its legs: the potential free bandwidth
     /// in time (osdi00 section 3).
@@ -89,14 +90,12 @@ pub struct FreeTime {
     /// Time by which foreground accesses ended later than without free work, had they begun at the same
     /// time.
     pub foreground_delay_ns: u128,
-    /// Gaps.
     pub gaps: u64,
     /// Gaps in which something was done.
     pub gaps_used: u64,
     /// Gaps behind which the head was late for the foreground's data. An access may make up for it
     /// on its further tracks.
     pub gaps_late: u64,
-    /// Free runs.
     pub runs: u64,
     /// Bytes read for free.
     pub read_bytes: u64,

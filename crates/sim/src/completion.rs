@@ -10,10 +10,10 @@ use crate::source::Request;
 /// A request that is done, with its stage times. They add up to its response time. A request that
 /// several arms serve has the stages of its last piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Completion {
     /// The request as the source issued it.
     pub request: Request,
-    /// Time of its arrival.
     pub arrival: SimTime,
     /// Time waited outside and inside the drive, or, of a flush, for the writes before it.
     pub queue: SimDuration,
@@ -23,7 +23,6 @@ pub struct Completion {
     pub overhead: SimDuration,
     /// Moving the arm, changing heads, settling.
     pub seek: SimDuration,
-    /// Rotational latency.
     pub rotate: SimDuration,
     /// Wanted sectors under the head.
     pub transfer: SimDuration,

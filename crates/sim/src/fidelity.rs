@@ -37,12 +37,11 @@ pub struct ReplayFidelity {
 
 /// Differences between arrivals in the replay and in the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
 pub struct Displacement {
-    /// Requests.
     pub requests: u64,
     /// Mean over them; 0 without any.
     pub mean_ns: u64,
-    /// Largest.
     pub max_ns: u64,
 }
 

@@ -17,12 +17,10 @@ use serde::Serialize;
 
 /// Sums over idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[allow(missing_docs)]
 pub struct IdleTime {
-    /// Runs.
     pub runs: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub write_bytes: u64,
     /// Time of the head: movements, waits, and transfers.
     pub head_ns: u64,

@@ -55,24 +55,17 @@ pub const DEFAULT_DRIVE: &str = "exos-x24-24tb";
 
 /// Reason why there is no such drive.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum DriveError {
     /// Neither a shipped drive nor a file.
     #[error(
         "no drive is called `{name}`: give one that ships, or the path of a drive file{}",
         did_you_mean(name, names())
     )]
-    Unknown {
-        /// The name given.
-        name: String,
-    },
+    Unknown { name: String },
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The text is not a drive file.
     #[error("{origin}: {message}")]
     Parse {

@@ -287,7 +287,6 @@ fn row_of(key: &str) -> Option<&'static Row> {
     rows.max_by_key(|row| row.key.len())
 }
 
-/// Rows of these keys of assumed values.
 fn rows_of(keys: &[&str]) -> Vec<&'static Row> {
     ROWS.iter()
         .filter(|row| keys.iter().any(|key| row_of(key).is_some_and(|of| of.key == row.key)))

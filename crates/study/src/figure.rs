@@ -9,6 +9,7 @@ use crate::head_use::HeadUse;
 /// A chart as data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs)]
 pub enum Figure {
     /// Head time at work: a bar for each run.
     HeadTime {
@@ -24,23 +25,15 @@ pub enum Figure {
     Lines {
         /// The lines, in the order of the legend.
         lines: Vec<Line>,
-        /// Axes of all lines.
         axes: Axes,
     },
-    /// Groups of columns.
     Columns {
-        /// Name of each group.
         labels: Vec<String>,
         /// Heights, one for each group.
         series: Vec<Series>,
     },
     /// A horizontal bar for each value.
-    Values {
-        /// Quantity and unit.
-        quantity: &'static str,
-        /// Label and value.
-        bars: Vec<(String, f64)>,
-    },
+    Values { quantity: &'static str, bars: Vec<(String, f64)> },
 }
 
 impl Figure {
@@ -129,10 +122,9 @@ impl Line {
 
 /// Names of the axes of a line chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
 pub struct Axes {
-    /// Name and unit.
     pub x: &'static str,
-    /// Name and unit.
     pub y: &'static str,
     /// Powers of ten along x.
     pub log_x: bool,

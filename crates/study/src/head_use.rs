@@ -7,12 +7,11 @@ use crate::ratio::ratio;
 
 /// Shares of the arms' time; the rest they were idle, or their electronics were at work.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct HeadUse {
-    /// Seeks of requests.
     pub seek: f64,
     /// Rotational latency of requests as it would be without free work.
     pub rotate: f64,
-    /// Transfers of requests.
     pub transfer: f64,
     /// Latency used for free transfers.
     pub free_transfer: f64,

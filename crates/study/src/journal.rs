@@ -119,7 +119,6 @@ impl<R: JournalRow> Rows<R> {
         self.resumed
     }
 
-    /// The output, if there is one.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.output.as_deref()
     }

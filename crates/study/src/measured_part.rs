@@ -10,6 +10,7 @@ use crate::trace_runs::{REQUESTS_MIN, WARM_UP};
 
 /// The part of the trace whose requests count in every response, share of time and rate of the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct MeasuredPart {
     /// Requests before it, which fill caches; none where no change is tried.
     pub warm_up_requests: u64,
@@ -17,11 +18,8 @@ pub struct MeasuredPart {
     pub span_ns: u64,
     /// Reads and writes of the part.
     pub requests: u64,
-    /// Recorded responses of its reads.
     pub recorded_reads: Responses,
-    /// Recorded responses of its writes.
     pub recorded_writes: Responses,
-    /// Recorded responses of its flushes.
     pub recorded_flushes: Responses,
 }
 

@@ -80,6 +80,7 @@ impl StudyOptions {
 
 /// Reasons why a study failed.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum StudyError {
     /// Drive, policy, trace, or both together.
     #[error(transparent)]
@@ -98,14 +99,8 @@ pub enum StudyError {
     #[error(
         "{file}: no drive can be fitted to it, as it does not record the responses of {REQUESTS_MIN} reads and writes in each half"
     )]
-    TooFewResponses {
-        /// Path of the trace.
-        file: String,
-    },
+    TooFewResponses { file: String },
     /// The trace has no read and no write.
     #[error("{file}: the trace has no read and no write")]
-    Empty {
-        /// Path of the trace.
-        file: String,
-    },
+    Empty { file: String },
 }

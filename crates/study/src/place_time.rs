@@ -8,7 +8,6 @@ use serde::Serialize;
 /// Most columns of time. A longer run doubles their width, so memory does not grow with it.
 const COLUMNS_MAX: usize = 96;
 
-/// Rows of places.
 const ROWS: usize = 16;
 
 /// Width of the first columns, in nanoseconds.
@@ -27,7 +26,6 @@ pub struct PlaceTime {
     pub p99_ns: Vec<u64>,
 }
 
-/// Collects completions.
 pub(crate) struct PlaceTimeCollector {
     blocks: u64,
     bin_ns: u64,

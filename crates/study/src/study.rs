@@ -39,12 +39,12 @@ use crate::trace_runs::{
 
 /// A study: its options, the character of the trace, and the run of each policy.
 #[derive(Debug, Serialize)]
+#[allow(missing_docs)]
 pub struct Study {
     /// Version of this document's shape.
     pub schema_version: u32,
     /// Version of the program.
     pub version: &'static str,
-    /// Options of the study.
     pub options: StudyOptions,
     /// The drive in a few numbers.
     pub drive: DriveSummary,
@@ -55,7 +55,6 @@ pub struct Study {
     pub other_replay: Option<OtherReplay>,
     /// Size of the trace's address space.
     pub trace_space_bytes: u64,
-    /// Character of the trace.
     pub trace: Character,
     /// The part of the trace that every run of policies and changes measures.
     pub measured: MeasuredPart,
@@ -408,7 +407,6 @@ impl Bench<'_> {
         Ok((replay, runs.into_iter().map(|run| run.response).collect()))
     }
 
-    /// Runs of a study that has them all.
     fn most_runs(&self) -> usize {
         let other_times = usize::from(self.experiment.has_coarse_times());
         let (changes, others) = match self.options.changes {

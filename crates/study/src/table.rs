@@ -16,25 +16,19 @@ use thiserror::Error;
 
 /// Reasons why a table, or the journal of one, cannot be written.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum TableError {
     /// The journal is that of another job.
     #[error(
         "{file} belongs to another experiment, other values, another trace or another version of the program"
     )]
-    OtherJournal {
-        /// The journal.
-        file: String,
-    },
+    OtherJournal { file: String },
     /// Another process fills the journal.
     #[error("{file}: another call is filling it: wait for its end, or choose another output")]
-    Busy {
-        /// The journal.
-        file: String,
-    },
+    Busy { file: String },
     /// A file could not be read or written.
     #[error("{file}: {reason}")]
     File {
-        /// The file.
         file: String,
         /// Reason that the system or the Parquet library gives.
         reason: String,
@@ -44,10 +38,7 @@ pub enum TableError {
     Row,
     /// Rows are missing.
     #[error("{missing} rows of the table are missing")]
-    Missing {
-        /// Number of missing rows.
-        missing: usize,
-    },
+    Missing { missing: usize },
 }
 
 impl TableError {
@@ -59,12 +50,10 @@ impl TableError {
 
 /// Values of one column.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum Column {
-    /// Whole numbers.
     Whole(Vec<i64>),
-    /// Other numbers.
     Real(Vec<f64>),
-    /// Texts.
     Text(Vec<String>),
     /// Whole numbers, some of which are missing.
     OptionalWhole(Vec<Option<i64>>),

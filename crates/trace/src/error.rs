@@ -22,11 +22,11 @@ pub(crate) const EXTENSIONS: &str = ".parquet, .csv, .csv.zst, .csv.gz";
 /// Reason why a trace could not be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub enum TraceError {
     /// The file, or the compressed stream in it, could not be read or written.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
         file: String,
         /// Error of the operating system or the decompressor.
         source: io::Error,
@@ -34,9 +34,7 @@ pub enum TraceError {
     /// A temporary file that reading needs could not be written or read.
     #[error("{file}: a temporary file in {folder} fails: {source}")]
     TemporaryFile {
-        /// The trace.
         file: String,
-        /// Folder of the temporary file.
         folder: String,
         /// Error of the operating system.
         source: io::Error,
@@ -44,7 +42,6 @@ pub enum TraceError {
     /// The file to write could not be written.
     #[error("{file}: {source}")]
     Write {
-        /// The file.
         file: String,
         /// Error of the operating system.
         source: io::Error,
@@ -57,20 +54,12 @@ pub enum TraceError {
     Damaged(Box<Damaged>),
     /// The file has no bytes.
     #[error("{file}: is empty: it holds no requests")]
-    Empty {
-        /// The file.
-        file: String,
-    },
+    Empty { file: String },
     /// The file holds a trace that has to be unpacked first.
     #[error(
         "{file}: is {is}: unpack it and give the trace itself, plain or compressed once by gzip or zstd"
     )]
-    Packed {
-        /// The file.
-        file: String,
-        /// Kind of the file.
-        is: &'static str,
-    },
+    Packed { file: String, is: &'static str },
     /// No format accepts how the file begins.
     #[error(
         "{file}: its format was not recognised: {found}; it fits none of the {count} formats{near}",
@@ -78,7 +67,6 @@ pub enum TraceError {
         near = some_lines(*.nearest)
     )]
     UnknownFormat {
-        /// The file.
         file: String,
         /// Beginning of the file.
         found: String,
@@ -88,9 +76,7 @@ pub enum TraceError {
     /// The file is of a kind that is often taken for a trace, and holds no requests.
     #[error("{file}: is no trace, but {is}")]
     NoTrace {
-        /// The file.
         file: String,
-        /// Kind of the file.
         is: &'static str,
         /// Way to record or write a trace instead.
         way_out: &'static str,
@@ -98,51 +84,30 @@ pub enum TraceError {
     /// The file fits two formats that differ by a factor.
     #[error("{file}: its format is not certain: {question}?")]
     UncertainFormat {
-        /// The file.
         file: String,
         /// Question that tells the two apart.
         question: &'static str,
-        /// The formats.
         choices: [Format; 2],
     },
     /// The times of the file may be in several units, which differ by a factor of 1,000 at least.
     #[error("{file}: the unit of its times is not certain: {}", rates_in_words(rates))]
     UncertainTimeUnit {
-        /// The file.
         file: String,
         /// The units, with the rate of requests that each would mean.
         rates: Vec<UnitRate>,
     },
-    /// A unit was named for times that have one.
     #[error("{file}: a unit of time was named, and {format} says the unit of its times")]
-    FixedTimeUnit {
-        /// The file.
-        file: String,
-        /// Format of the trace.
-        format: Format,
-    },
+    FixedTimeUnit { file: String, format: Format },
     /// The meaning of numbers was named for a format whose numbers have one.
     #[error("{file}: what numbers name was said, and in {format} they have one meaning")]
-    FixedNumbers {
-        /// The file.
-        file: String,
-        /// Format of the trace.
-        format: Format,
-    },
+    FixedNumbers { file: String, format: Format },
     /// A layer was named for a format that has one.
     #[error("{file}: a layer was named, and {format} has the requests of one alone")]
-    FixedLayer {
-        /// The file.
-        file: String,
-        /// Format of the trace.
-        format: Format,
-    },
+    FixedLayer { file: String, format: Format },
     /// No request comes from the file, though it can be read.
     #[error("{file}: no request comes from it: {holds}")]
     NoRequests {
-        /// The file.
         file: String,
-        /// Format of the trace.
         format: Format,
         /// Content of the file.
         holds: String,
@@ -160,39 +125,24 @@ pub enum TraceError {
         "{file}: is a Parquet trace inside of {compression}: decompress it first; Parquet is \
          compressed inside already"
     )]
-    CompressedParquet {
-        /// The file.
-        file: String,
-        /// Compression of the file.
-        compression: Compression,
-    },
+    CompressedParquet { file: String, compression: Compression },
     /// Every record is malformed, so that lenient reading delivers none.
     #[error(
         "{file}: none of its records can be read: all {skipped} are malformed; the first: {first}",
         skipped = grouped(*.skipped)
     )]
     NothingRead {
-        /// The trace.
         file: String,
-        /// Malformed records.
         skipped: u64,
         /// Fault of the first of them.
         first: String,
     },
     /// The trace has no requests to the device that is to be kept.
     #[error("{file}: the trace has no device {device}: its devices are {devices}")]
-    NoDevice {
-        /// The trace.
-        file: String,
-        /// The device asked for.
-        device: u32,
-        /// Devices of the trace.
-        devices: String,
-    },
+    NoDevice { file: String, device: u32, devices: String },
     /// The Parquet file is damaged, or its columns are not those of a trace.
     #[error("{file}: {reason}")]
     Parquet {
-        /// The file.
         file: String,
         /// Fault that the Parquet library reported, or missing column.
         reason: String,
@@ -200,11 +150,9 @@ pub enum TraceError {
     /// A line of a web log breaks the rules of its format.
     #[error("{file}: line {line}: {field} is `{value}`: {reason}; lenient reading leaves it out")]
     WebLogLine {
-        /// The log.
         file: String,
         /// Number of the line, from 1.
         line: u64,
-        /// The field.
         field: &'static str,
         /// The start of the value found, made printable.
         value: String,
@@ -216,7 +164,6 @@ pub enum TraceError {
         "{file}: none of its {lines} lines is a GET that was answered with 200 or 206 and at least a byte"
     )]
     NoWebRequest {
-        /// The log.
         file: String,
         /// Lines with an entry, malformed ones included.
         lines: u64,
@@ -228,7 +175,6 @@ pub enum TraceError {
         looks_like.as_ref().map_or_else(String::new, |like| format!(". It looks like {like}"))
     )]
     NoWebLog {
-        /// The file.
         file: String,
         /// The kind of log that it resembles, and which fields are missing.
         looks_like: Option<String>,
@@ -244,10 +190,7 @@ pub enum TraceError {
     },
     /// A trace was to be written over itself.
     #[error("{file}: is what is read, and would be written over: choose another name")]
-    SameFile {
-        /// The file.
-        file: String,
-    },
+    SameFile { file: String },
     /// Our CSV has no device column and the trace has more than one device.
     #[error(
         "{file}: CSV holds one device, and the trace has requests to device {first} and device \
@@ -256,7 +199,6 @@ pub enum TraceError {
     NeedsOneDevice {
         /// The output asked for.
         file: String,
-        /// The device of the first record.
         first: u32,
         /// Another device met later.
         second: u32,
@@ -264,13 +206,10 @@ pub enum TraceError {
     /// A record to write does not fit the form written.
     #[error("{file}: record {record} cannot be written: {field} {value} is above {max}")]
     TooLargeToWrite {
-        /// The output.
         file: String,
         /// Number of the record, from 1.
         record: u64,
-        /// The column.
         field: &'static str,
-        /// The value.
         value: u64,
         /// The largest value the column holds.
         max: u64,

@@ -22,18 +22,15 @@ pub const MISSING_COMPLETIONS_ONE_IN: u64 = 100;
 
 /// Content of a trace. Sums of bytes that pass 2^64 stay at 2^64 - 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct TraceInfo {
     /// The format it was read from.
     pub format: Format,
     /// All requests, flushes and trims included.
     pub requests: u64,
-    /// Reads among them.
     pub reads: u64,
-    /// Writes among them.
     pub writes: u64,
-    /// Flushes among them.
     pub flushes: u64,
-    /// Trims among them.
     pub trims: u64,
     /// Reads with force unit access (FUA).
     pub fua_reads: u64,
@@ -41,17 +38,13 @@ pub struct TraceInfo {
     pub fua_writes: u64,
     /// From the earliest arrival to the latest.
     pub span_ns: u64,
-    /// Read and written.
     pub bytes: u64,
-    /// Read.
     pub bytes_read: u64,
-    /// Written.
     pub bytes_written: u64,
     /// Distinct blocks of 4 KiB that were read or written, in bytes, over all devices; absent when
     /// it was not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint_bytes: Option<u64>,
-    /// The devices by their number in the trace.
     pub devices: BTreeMap<u32, DeviceInfo>,
     /// Results of the first pass over the trace's times and numbers; absent where a collector saw records
     /// of no reader.

@@ -24,6 +24,7 @@ pub enum Others {
 
 /// Reasons why an existing file does not count as this user's own.
 #[derive(Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum NotOwn {
     /// A link, which may lead anywhere, or no file at all.
     #[error("is a link, a folder, a pipe or a device, and no file")]
@@ -31,7 +32,6 @@ pub enum NotOwn {
     /// Another user made it, and may have it open.
     #[error("belongs to user {owner}, and this is user {user}")]
     OtherUser {
-        /// Number of its owner.
         owner: u32,
         /// Number of the user of this process.
         user: u32,
@@ -44,10 +44,7 @@ pub enum NotOwn {
     },
     /// The file has another name, at which it is meant for something else, or none any more.
     #[error("has {names} names (hard links) instead of one")]
-    Linked {
-        /// Number of names.
-        names: u64,
-    },
+    Linked { names: u64 },
 }
 
 impl From<NotOwn> for io::Error {

@@ -187,7 +187,6 @@ impl Run {
 }
 
 impl From<Run> for Region {
-    /// One of its regions.
     fn from(run: Run) -> Self {
         Self { read: bits(run.read), written: bits(run.written), accesses: run.accesses }
     }

@@ -18,7 +18,6 @@ const FILE_NAME: &str = "stdin";
 /// Bytes copied at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Part that failed.
 enum Failed {
     Stream(io::Error),
     File(io::Error),

@@ -4,11 +4,11 @@ use thiserror::Error;
 
 /// Reason why a text is not a quantity. Every variant carries the text and what would have been right.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ParseQuantityError {
     /// The text is a number without a unit.
     #[error("`{text}` has no unit: write one of {allowed}, as in `{text}{example}`")]
     MissingUnit {
-        /// The text as given.
         text: String,
         /// Units that are understood here.
         allowed: &'static str,
@@ -18,7 +18,6 @@ pub enum ParseQuantityError {
     /// The unit is not one that is understood here.
     #[error("`{text}` has the unknown unit `{unit}`: write one of {allowed}")]
     UnknownUnit {
-        /// The text as given.
         text: String,
         /// The unit found in it.
         unit: String,
@@ -28,7 +27,6 @@ pub enum ParseQuantityError {
     /// The part before the unit is not a decimal number.
     #[error("`{text}` does not begin with a decimal number: write for example `1{example}`")]
     NotANumber {
-        /// The text as given.
         text: String,
         /// The unit used in the example.
         example: &'static str,
@@ -36,7 +34,6 @@ pub enum ParseQuantityError {
     /// The quantity is finer or larger than the type can hold.
     #[error("`{text}` does not fit: it must be a whole number of {smallest} below 2^64")]
     OutOfRange {
-        /// The text as given.
         text: String,
         /// Unit of the type's integer.
         smallest: &'static str,

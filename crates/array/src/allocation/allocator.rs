@@ -46,12 +46,11 @@ pub enum Passes {
 
 /// An extent without a place.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)]
 pub struct NewExtent {
-    /// Number of the extent.
     pub id: ExtentId,
     /// The file that it belongs to.
     pub file: FileId,
-    /// Blocks of the extent.
     pub blocks: Blocks,
     /// Expected heat, in the unit of the disks' heats.
     pub heat: f64,

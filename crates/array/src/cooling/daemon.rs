@@ -86,12 +86,11 @@ impl CoolingView<'_> {
 
 /// A move that a step wants.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)]
 pub struct CoolingMove {
-    /// The extent.
     pub extent: ExtentId,
     /// From where.
     pub from: u32,
-    /// To which disk.
     pub to: u32,
     /// The heat that goes with it.
     pub heat: f64,

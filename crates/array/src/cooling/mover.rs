@@ -48,10 +48,9 @@ pub struct Part {
 
 /// Blocks of an extent, counted from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Span {
-    /// First block.
     pub first: u64,
-    /// Number of blocks.
     pub blocks: u64,
 }
 

@@ -71,14 +71,11 @@ impl MoveCosts<'_> {
 
 /// A move to be judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)]
 pub struct Considered {
-    /// Source disk.
     pub from: u32,
-    /// Target disk.
     pub to: u32,
-    /// Blocks that move.
     pub blocks: Blocks,
-    /// Heat that moves.
     pub heat: f64,
 }
 

@@ -54,12 +54,12 @@ pub enum CoolingStep {
 
 /// Settings of the cooling of an array.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
 pub struct Cooling {
     /// Settings of the daemon that chooses moves.
     pub daemon: CoolingSpec,
     /// Condition under which a move is worth it.
     pub rule: CoolingRule,
-    /// Tracking of heat.
     pub heat: HeatSpec,
     /// Unit in which heat is counted.
     pub amount: HeatAmount,
@@ -77,7 +77,6 @@ pub struct Cooling {
     pub copies_first: bool,
     /// Moves at once, 1 to 64. Each has two disks for itself.
     pub moves: u32,
-    /// Settings of moves.
     pub mover: MoverSpec,
 }
 

@@ -15,12 +15,10 @@ use freewheel_units::{Blocks, Lbn, Op, VolumeBlock};
 
 /// A request to blocks of the volume in which files lie one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct VolumeRequest {
-    /// Operation.
     pub op: Op,
-    /// First block.
     pub start: VolumeBlock,
-    /// Number of blocks.
     pub blocks: Blocks,
     /// Number by which its completion is known: that of a client's request, or one of a copy.
     pub tag: u64,

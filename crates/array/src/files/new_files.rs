@@ -45,7 +45,6 @@ pub(super) struct NewFiles<'a> {
     /// All files as they are cut, with the heats that they are placed by.
     files: &'a [FileOnDisks],
     created: &'a [NewFile],
-    /// Number of the next one.
     next: usize,
     /// Present file of each slot.
     file_of: Vec<u32>,

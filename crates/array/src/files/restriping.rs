@@ -89,7 +89,6 @@ impl MovedMap for Layouts<'_> {
 /// the same disks.
 const NEXT_LAYOUT: FileId = FileId(u32::MAX);
 
-/// Settings of restriping.
 #[derive(Debug, Clone)]
 pub(super) struct RestripeSpec {
     /// Time from one check to the next.

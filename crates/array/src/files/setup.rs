@@ -71,7 +71,6 @@ pub struct FilesSetup {
     head_time: HeadTimeCost,
     /// The disks as the model of tr96 sees them.
     array: ArrayModel,
-    /// The largest sector.
     sector: Blocks,
 }
 

@@ -6,10 +6,9 @@ use super::map::{FileMap, VolumeRequest};
 
 /// A request to a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct FileRequest {
-    /// Time of arrival.
     pub arrival: SimTime,
-    /// Read or write.
     pub op: Op,
     /// The file, by number.
     pub file: u32,

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use freewheel_units::SimTime;
 
-/// An access.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Access {
     at: SimTime,

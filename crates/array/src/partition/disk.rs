@@ -54,7 +54,6 @@ pub struct DiskModel {
 pub(crate) struct TransferZone {
     /// Share of all data that lies here.
     share: f64,
-    /// Blocks of a track.
     blocks_per_track: f64,
     ends: TrackEnds,
 }

@@ -28,14 +28,13 @@ pub enum RepartitionTrigger {
 
 /// A file that may be restriped.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)]
 pub struct StripedFile {
-    /// Number of the file.
     pub file: FileId,
     /// Size and requests now.
     pub profile: FileProfile,
     /// lambda_i: its requests a second now.
     pub rate: f64,
-    /// Striping of the file.
     pub stripes: Stripes,
 }
 

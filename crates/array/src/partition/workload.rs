@@ -23,10 +23,9 @@ pub struct FileType(pub u32);
 
 /// A file to be partitioned.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)]
 pub struct NewFile {
-    /// Number of the file.
     pub file: FileId,
-    /// Type of the file.
     pub file_type: FileType,
     /// L_i: its size in blocks.
     pub blocks: u64,
@@ -70,7 +69,6 @@ struct Known {
     activity: FileActivity,
 }
 
-/// Sums over files.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Sums {
     files: u64,

@@ -72,8 +72,8 @@ impl DeviceTime {
 
 /// Over which time the loads are means, and what that leaves out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct LoadTimes {
-    /// Kind of the time.
     pub time: LoadTime,
     /// From the first request of the trace to its last, in seconds.
     pub whole_s: f64,
@@ -81,7 +81,6 @@ pub struct LoadTimes {
     /// None where loads are means over another time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub common_s: Option<(f64, f64)>,
-    /// Each disk.
     pub disks: Vec<DiskTime>,
     /// Common time as arrivals, both ends included.
     #[serde(skip)]

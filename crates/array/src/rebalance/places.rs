@@ -139,7 +139,6 @@ pub(super) struct Places {
     rate_max: f64,
     /// Over the other bands: rate times moment of the seek from this band.
     around: Vec<[f64; 2]>,
-    /// Over all pairs.
     pairs: [f64; 2],
 }
 

@@ -35,7 +35,6 @@ const KINDS: &[fn(&Path) -> io::Result<()>] = &[
     drips_a_payload,
 ];
 
-/// Prints the table.
 pub fn run() {
     crate::print_origin(
         &Origin::here(),

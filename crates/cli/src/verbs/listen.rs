@@ -114,7 +114,6 @@ fn socket_mode(text: &str) -> Result<u32, String> {
     }
 }
 
-/// URI for clients.
 pub fn uri(server: &Server) -> Uri {
     let tls = server.tls_is_required();
     let mut uri = server.address().uri("", tls);

@@ -85,7 +85,6 @@ impl Replies {
     }
 }
 
-/// Range of a bucket.
 struct Range<'a>(&'a Bucket);
 
 impl fmt::Display for Range<'_> {

@@ -13,7 +13,6 @@ use crate::verbs::emulated::{EMULATED, Emulated};
 pub enum Target {
     /// One that exists in arithmetic only.
     Emulated(Box<Emulated>),
-    /// An NBD server's.
     Export(Box<Uri>),
     /// A block device, or a file.
     Device(PathBuf),

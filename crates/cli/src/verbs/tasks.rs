@@ -63,7 +63,6 @@ pub struct PromoteArgs {
     json: bool,
 }
 
-/// A task, as a document.
 #[derive(Serialize)]
 struct Document<'a> {
     task: &'a Task,
@@ -174,7 +173,6 @@ fn text(status: &ServerStatus) -> String {
     format!("{table}\n{}", task_rows(status))
 }
 
-/// A row for each task.
 fn task_rows(status: &ServerStatus) -> Table {
     let mut tasks = Table::new("rllrrrrr");
     tasks.row(["task", "kind", "state", "done", "read", "copied", "ends in", "unreadable"]);

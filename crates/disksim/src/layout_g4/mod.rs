@@ -43,7 +43,6 @@ const DEPTH_MAX: usize = 16;
 const CYLINDERS_MAX: i64 = 4_000_000;
 const LBN_MAX: i64 = 1 << 50;
 
-/// A kind of track.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Track {
     sectors: i64,

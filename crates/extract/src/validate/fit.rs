@@ -144,7 +144,6 @@ fn key_of_bus(spec: &DriveSpec, own: &'static str) -> &'static str {
     }
 }
 
-/// That bus.
 fn bus(spec: &mut DriveSpec) -> &mut BusSpec {
     match &mut spec.measured_on {
         Some(host) => &mut host.bus,

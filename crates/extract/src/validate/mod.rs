@@ -132,6 +132,7 @@ pub struct Quantile {
 
 /// Reason why a validation failed.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ValidateError {
     /// The drive, or the trace.
     #[error(transparent)]
@@ -139,7 +140,6 @@ pub enum ValidateError {
     /// The trace is not of a kind that can be held against.
     #[error("{trace}: record {record}: {reason}")]
     Unsuitable {
-        /// Path of the trace.
         trace: String,
         /// Number of the record, from 1.
         record: u64,
@@ -149,7 +149,6 @@ pub enum ValidateError {
     /// fio's output cannot be compared.
     #[error("{file}: {reason}")]
     Fio {
-        /// Path of the file.
         file: String,
         /// Fault of the file.
         reason: String,
@@ -157,17 +156,13 @@ pub enum ValidateError {
     /// A measurement of sequential rates cannot be compared.
     #[error("{file}: {reason}")]
     Rates {
-        /// Path of the file.
         file: String,
         /// Fault of the file.
         reason: String,
     },
     /// The trace has no request.
     #[error("{trace}: it has no requests")]
-    Empty {
-        /// Path of the trace.
-        trace: String,
-    },
+    Empty { trace: String },
 }
 
 /// A request's two response times.

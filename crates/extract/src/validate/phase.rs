@@ -96,10 +96,9 @@ pub struct PhaseDistance {
 
 /// Pairs of visits by their operations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct PhaseOperations {
-    /// The earlier one.
     pub before: &'static str,
-    /// The later one.
     pub after: &'static str,
     /// Agreement of the angles.
     pub coherence: Coherence,

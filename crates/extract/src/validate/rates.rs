@@ -38,12 +38,11 @@ pub struct RateValidation {
 
 /// Sequential rates of a zone, in bytes a second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct ZoneRate {
     /// Number of the zone in the file, from 0.
     pub zone: usize,
-    /// First block.
     pub first_block: u64,
-    /// Number of blocks.
     pub blocks: u64,
     /// Blocks of a track by the file; their mean where surfaces differ.
     pub blocks_per_track: u32,
@@ -59,10 +58,9 @@ pub struct ZoneRate {
 
 /// Stretches that are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
 pub struct LeftOut {
-    /// Their number.
     pub stretches: u64,
-    /// The reason.
     pub why: &'static str,
 }
 

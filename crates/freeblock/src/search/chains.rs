@@ -99,7 +99,6 @@ pub(crate) struct CylinderWorth {
     pub sum: u32,
     /// Worth on the best track.
     pub most: u32,
-    /// The best track's.
     pub surface: u32,
     /// Surfaces with items, the lowest bit for the first.
     pub surfaces: u64,

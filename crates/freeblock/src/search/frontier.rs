@@ -52,7 +52,6 @@ impl Frontier {
         self.latest.iter().chain(&heap[..heap.len().min(AHEAD)])
     }
 
-    /// Takes the greatest.
     #[inline]
     pub fn pop(&mut self) -> Option<Candidate> {
         let Some(latest) = self.latest.take() else { return self.heap.pop() };

@@ -114,7 +114,6 @@ pub(crate) struct SurfaceBounds {
 impl SurfaceBounds {
     pub const NONE: Self = Self { surfaces: 0, most: [0; u64::BITS as usize] };
 
-    /// Removes all surfaces.
     #[inline]
     pub fn clear(&mut self) {
         self.surfaces = 0;

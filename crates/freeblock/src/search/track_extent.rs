@@ -8,16 +8,13 @@ pub(crate) type TrackId = u32;
 pub(crate) struct TrackExtent {
     /// Number among all extents of the drive, below `Tracks::stretches`.
     pub id: u32,
-    /// First block.
     pub first: u64,
     /// Sector of the first block.
     pub sector: u32,
-    /// Number of blocks.
     pub blocks: u32,
 }
 
 impl TrackExtent {
-    /// Extent without blocks.
     pub const NONE: Self = Self { id: 0, first: 0, sector: 0, blocks: 0 };
 
     /// Behind its last block.

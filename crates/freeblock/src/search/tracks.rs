@@ -37,7 +37,6 @@ pub(crate) struct TrackPlace<'a> {
     start: Angle,
 }
 
-/// The zone of every track.
 #[derive(Debug, Clone)]
 struct ZonesOfTracks {
     /// `u16::MAX` where there is none.

@@ -81,36 +81,31 @@ pub const CADENCE: SimDuration = SimDuration::from_secs(10);
 
 /// Something that has become of a task's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Event {
     /// Blocks have been read, and their data are in memory now, or they have been written.
     Delivered {
-        /// Task of the blocks.
         task: TaskId,
         /// Whole blocks of the task.
         extent: Extent,
         /// Set for promoted blocks.
         is_promoted: bool,
-        /// Time of the delivery.
         at: SimTime,
     },
     /// These data need not reach the media, because newer ones for the same place do, and are not
     /// delivered. They may still be written, in the gap that is under way or by their promoted
     /// request, but before the newer ones.
     Superseded {
-        /// Task of the blocks.
         task: TaskId,
         /// Whole blocks of the task.
         extent: Extent,
-        /// Time of the event.
         at: SimTime,
     },
     /// A round is complete. Unless the task repeats itself, it has ended.
     Done {
-        /// Task of the round.
         task: TaskId,
         /// Number of the round, from zero.
         round: u64,
-        /// Time of the event.
         at: SimTime,
     },
 }

@@ -204,6 +204,7 @@ pub enum BlockSelection<'a> {
 
 /// Reason why a call was refused. No state has changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum TaskError {
     /// No data would be moved.
     #[error("a task cannot {op}: it reads or writes")]
@@ -211,7 +212,6 @@ pub enum TaskError {
         /// Operation of the task.
         op: Op,
     },
-    /// The size of a block.
     #[error("a block of {size} x 512 B: from 1 to {BLOCK_SIZE_MAX} are allowed")]
     BlockSize {
         /// In blocks of 512 B.
@@ -222,7 +222,6 @@ pub enum TaskError {
     BeyondMemory {
         /// Size of a block.
         block: Bytes,
-        /// Memory for pieces.
         held_max: Bytes,
     },
     /// Nothing is wanted.
@@ -231,19 +230,13 @@ pub enum TaskError {
     /// An extent that ends within a block.
     #[error("{extent} is no whole number of blocks of {size} x 512 B")]
     PartBlock {
-        /// Rejected extent.
         extent: Extent,
         /// Blocks of 512 B in a block of the task.
         size: u32,
     },
     /// An extent beyond the drive.
     #[error("{extent} ends past the drive's {capacity}")]
-    PastEnd {
-        /// Rejected extent.
-        extent: Extent,
-        /// Capacity of the drive.
-        capacity: Blocks,
-    },
+    PastEnd { extent: Extent, capacity: Blocks },
     /// Some block would be written twice, in no order.
     #[error(
         "extents with different alignment overlap at {at}: write each block in one of them only"
@@ -254,10 +247,7 @@ pub enum TaskError {
     },
     /// Too many combinations of direction, block size, alignment, weight and what counts.
     #[error("{needed} layers are needed and {LAYERS_MAX} allowed: use fewer alignments or tasks")]
-    TooManyLayers {
-        /// With this task.
-        needed: usize,
-    },
+    TooManyLayers { needed: usize },
     /// A repeating task of too many extents.
     #[error("a repeating task of {count} extents: {REPEATED_EXTENTS_MAX} are allowed")]
     TooManyExtents {
@@ -269,12 +259,7 @@ pub enum TaskError {
     RepeatedWrite,
     /// More are to be delivered than are wanted, or none.
     #[error("{enough} of {blocks} blocks are to be enough: from 1 to all are allowed")]
-    Enough {
-        /// Number of blocks that was to be enough.
-        enough: u64,
-        /// Number of blocks of the task.
-        blocks: u64,
-    },
+    Enough { enough: u64, blocks: u64 },
     /// A share of zero.
     #[error("a share of 0: at least 1 is allowed")]
     NoShare,
@@ -286,16 +271,12 @@ pub enum TaskError {
     NoTime,
     /// There is no such task, or it has ended.
     #[error("{task} is not known or has ended")]
-    Unknown {
-        /// Rejected task.
-        task: TaskId,
-    },
+    Unknown { task: TaskId },
     /// Promoted requests smaller than a block.
     #[error(
         "promoted requests of at most {limit} x 512 B cannot hold a block of {size}: allow as many"
     )]
     MergeLimit {
-        /// Largest request.
         limit: u32,
         /// Blocks of 512 B in a block of the task.
         size: u32,

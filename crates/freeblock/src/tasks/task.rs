@@ -25,7 +25,6 @@ pub(super) struct Task {
 #[derive(Debug, Clone)]
 pub(super) struct TaskPart {
     pub grid: BlockGrid,
-    /// Number of the layer.
     pub layer: usize,
     /// Blocks that gaps may take; None while the task is alone on its layer, and the layer's blocks are its
     /// own.

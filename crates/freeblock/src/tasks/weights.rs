@@ -96,7 +96,6 @@ impl Balance {
 pub(super) struct WeightedTask {
     pub task: TaskId,
     pub share: u32,
-    /// Weight by priority.
     pub priority: u32,
     /// Blocks of 512 B delivered in all.
     pub delivered: u64,
@@ -204,7 +203,6 @@ fn is_off(
     above.cmp(&0) == side && above.abs() * TOLERANCE > LOOKS * lately.lesser_due(share)
 }
 
-/// Weight of a task with a deadline now.
 pub(super) fn by_deadline(task: &Task, left: u64, now: SimTime) -> Option<u32> {
     let Pace::Deadline(length) = task.spec.pace else { return None };
     let elapsed = now.saturating_since(task.since);

@@ -79,7 +79,6 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Place and age.
     pub fn class(&self) -> (usize, usize) {
         (self.place, self.age)
     }

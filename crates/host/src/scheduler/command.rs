@@ -5,14 +5,12 @@ use freewheel_units::{Lbn, Op, SimDuration};
 
 /// Command for the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Command {
     /// Comes back with its end; unique.
     pub id: u64,
-    /// Read or write.
     pub op: Op,
-    /// First block.
     pub start: Lbn,
-    /// Number of blocks.
     pub blocks: u32,
     /// The last part of a command that belongs to a foreground request, if any does.
     pub foreground: Option<ForegroundPart>,
@@ -22,12 +20,10 @@ pub struct Command {
 
 /// A part of a foreground request, or all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct ForegroundPart {
-    /// The request's.
     pub sequence: u64,
-    /// First block.
     pub start: Lbn,
-    /// Number of blocks.
     pub blocks: u32,
 }
 

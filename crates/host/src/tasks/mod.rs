@@ -60,23 +60,17 @@ pub(crate) const READER_WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 
 /// Reason why a call was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ServedTaskError {
     /// There is none with this number.
     #[error("there is no task {id}: `freewheel tasks` lists those there are")]
-    Unknown {
-        /// The number.
-        id: u64,
-    },
+    Unknown { id: u64 },
     /// The task has ended.
     #[error("task {id} has ended")]
-    Over {
-        /// The number.
-        id: u64,
-    },
+    Over { id: u64 },
     /// The task's data have a reader already, or none can join.
     #[error("the data of task {id} cannot be read: {why}")]
     NoData {
-        /// The number.
         id: u64,
         /// Reason for which not.
         why: &'static str,
@@ -100,7 +94,6 @@ pub enum ServedTaskError {
     PartSector {
         /// Quantity at fault: the beginning or the length.
         what: &'static str,
-        /// Number of blocks in the call.
         blocks: u64,
         /// Bytes of the device's sector.
         sector_bytes: u32,
@@ -109,10 +102,7 @@ pub enum ServedTaskError {
     #[error(
         "kind is {}: a server has tasks of `scan`, `scrub`, `backup` and `refresh` alone", kind.word()
     )]
-    Kind {
-        /// Rejected kind.
-        kind: TaskKind,
-    },
+    Kind { kind: TaskKind },
     /// A fault of the order.
     #[error("{0}")]
     Order(String),
@@ -132,10 +122,10 @@ pub enum ServedTaskError {
 
 /// An event of a task, for its reader or for listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum ServedTaskOutput {
     /// Blocks for the reader of a task.
     Data {
-        /// Task of the data.
         task: u64,
         /// First block of 512 B.
         start: Lbn,
@@ -146,29 +136,20 @@ pub enum ServedTaskOutput {
     },
     /// Blocks that cannot be read.
     Unreadable {
-        /// Task of the blocks.
         task: u64,
-        /// Extent of the blocks.
         extent: Extent,
         /// Time at which it was known.
         at: SimTime,
     },
     /// A round is complete; another follows.
     Round {
-        /// Task of the round.
         task: u64,
-        /// Time of the event.
         at: SimTime,
         /// Blocks of 512 B of the round, by the path of their delivery.
         deliveries: Deliveries,
     },
     /// A task is over, one way or the other.
-    Over {
-        /// Task that ended.
-        task: u64,
-        /// Time of the event.
-        at: SimTime,
-    },
+    Over { task: u64, at: SimTime },
 }
 
 /// Default block size of a task, in blocks of 512 B, on a device with sectors of `sector_blocks`.

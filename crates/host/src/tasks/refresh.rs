@@ -93,6 +93,7 @@ pub(crate) enum Step {
 
 /// Results of a refresh. A block that was read ends as refreshed, differing, unwritten, superseded or busy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct RefreshReport {
     /// Blocks of 512 B that were written and read back the same.
     pub refreshed: Blocks,
@@ -102,11 +103,9 @@ pub struct RefreshReport {
     pub busy: Blocks,
     /// Blocks that were read back with other data than were written: the first thousand extents.
     pub differing: Vec<Extent>,
-    /// Number of these blocks.
     pub differing_blocks: Blocks,
     /// Blocks that could not be written, or not be read since: the first thousand extents.
     pub unwritten: Vec<Extent>,
-    /// Number of these blocks.
     pub unwritten_blocks: Blocks,
 }
 
@@ -374,7 +373,6 @@ impl RefreshBlocks {
         Some(Extent::new(first, end - first))
     }
 
-    /// Results so far.
     pub fn report(&self) -> RefreshReport {
         let listed = |runs: &Runs| runs.iter().take(LISTED_MAX).collect();
         RefreshReport {

@@ -300,10 +300,9 @@ pub(crate) fn split(extent: Extent, blocks: u64) -> (Extent, Extent) {
 
 /// Report of a task.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct ServedTaskReport {
-    /// Number of the task.
     pub id: u64,
-    /// Order of the task.
     pub order: TaskOrder,
     /// Skipped parts that a client has written since are read all the same.
     pub skip_since: SimTime,
@@ -313,7 +312,6 @@ pub struct ServedTaskReport {
     pub sample: Option<Sample>,
     /// Number of blocks in a round.
     pub blocks: Blocks,
-    /// State of the task.
     pub state: TaskState,
     /// The rest is read by foreground requests.
     pub is_promoted: bool,
@@ -321,7 +319,6 @@ pub struct ServedTaskReport {
     pub tail_head: SimDuration,
     /// Time at which its first round began.
     pub began: Option<SimTime>,
-    /// Time at which it ended.
     pub ended: Option<SimTime>,
     /// Time at which this round, or the last one, began.
     pub round_began: SimTime,

@@ -13,25 +13,15 @@ use crate::serve::backend::OpenError;
 
 /// Reason why there is no copy.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum BackupError {
-    /// The system refuses.
     #[error("{}: {source}", path.display())]
-    System {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// There is one.
+    System { path: PathBuf, source: io::Error },
     #[error("{}: is there already: choose another name, or remove it", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// No file is allowed there to be as large as the drive.
     #[error("{}: no file here may have {bytes}: choose another file system, or raise ulimit -f", path.display())]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// The size of the drive.
         bytes: Bytes,
@@ -40,10 +30,7 @@ pub enum BackupError {
     #[error(
         "{}: is not the rest of a backup: choose another name, or remove it", path.display()
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// The file of a copy that continues may be another user's.
     #[error(
         "{}: {source}, and the data of a backup are for its maker alone: choose another name, or remove \
@@ -51,90 +38,50 @@ pub enum BackupError {
         path.display()
     )]
     NotOwn {
-        /// The file.
         path: PathBuf,
         /// Reason for the refusal.
         source: NotOwn,
     },
     /// Another process makes it.
     #[error("{}: another backup or restore writes it", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The record of what is there is none, or of something else.
     #[error("{}: {source}: remove it and begin anew", path.display())]
-    Manifest {
-        /// The file.
-        path: PathBuf,
-        /// Fault of the manifest.
-        source: ManifestError,
-    },
+    Manifest { path: PathBuf, source: ManifestError },
     /// Written data are not those that came.
     #[error(
         "{}: {count} ranges read back differ from what was written, the first from block {} on: the \
          disk that it is on is not to be trusted",
         path.display(), first.first_block
     )]
-    Differs {
-        /// The file.
-        path: PathBuf,
-        /// The first range.
-        first: BlockRange,
-        /// Number of files.
-        count: usize,
-    },
+    Differs { path: PathBuf, first: BlockRange, count: usize },
     /// The server sent blocks that were not requested.
     #[error(transparent)]
     UnexpectedField(#[from] UnexpectedField),
     /// Blocks have not come.
     #[error("{missing} blocks have not come: {} is not complete", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// Number of missing blocks.
-        missing: u64,
-    },
+    Missing { path: PathBuf, missing: u64 },
     /// Blocks came more than once, so that their checksums are void.
     #[error("{extra} blocks have come twice: {} is not sound", path.display())]
-    Twice {
-        /// The file.
-        path: PathBuf,
-        /// Number of extra blocks.
-        extra: u64,
-    },
+    Twice { path: PathBuf, extra: u64 },
     /// A file that is read as a manifest is none.
     #[error("{}: {source}: give the F.manifest of a backup F", path.display())]
-    NoManifest {
-        /// The file.
-        path: PathBuf,
-        /// Fault of the manifest.
-        source: ManifestError,
-    },
+    NoManifest { path: PathBuf, source: ManifestError },
     /// The name of a manifest does not say where the blocks are.
     #[error(
         "{}: its name does not end in .manifest: the manifest of a backup F is F.manifest, beside F",
         path.display()
     )]
-    NoImageName {
-        /// The manifest.
-        path: PathBuf,
-    },
+    NoImageName { path: PathBuf },
     /// A backup that is not complete is no parent.
     #[error(
         "{}: the backup is not complete: continue it to its end first, or name an earlier one",
         path.display()
     )]
-    UnfinishedParent {
-        /// The manifest.
-        path: PathBuf,
-    },
+    UnfinishedParent { path: PathBuf },
     /// A backup that is not complete cannot be restored.
     #[error("{}: the backup is not complete: continue it to its end first", path.display())]
-    Unfinished {
-        /// The manifest.
-        path: PathBuf,
-    },
+    Unfinished { path: PathBuf },
     /// The parent is of another drive.
     #[error("{}: {source}: name a backup of this drive", path.display())]
     OtherDrive {
@@ -148,19 +95,13 @@ pub enum BackupError {
         "{}: the backup was begun {}: give the same --since, or remove the .partial files to begin anew",
         path.display(), since(parent.as_ref())
     )]
-    AnotherParent {
-        /// The record.
-        path: PathBuf,
-        /// Parent on record.
-        parent: Option<Parent>,
-    },
+    AnotherParent { path: PathBuf, parent: Option<Parent> },
     /// The parent is not where it was.
     #[error(
         "{}: its parent {file} is neither beside it nor where it was: put that manifest and its image beside it",
         child.display()
     )]
     MissingParent {
-        /// The manifest of the child.
         child: PathBuf,
         /// Path at which the parent was.
         file: String,
@@ -173,7 +114,6 @@ pub enum BackupError {
     ChangedParent {
         /// The manifest in the place of the parent.
         path: PathBuf,
-        /// The manifest of the child.
         child: PathBuf,
     },
     /// The parents lead back to a child.
@@ -188,21 +128,14 @@ pub enum BackupError {
          the manifest of a scrub has none",
         path.display()
     )]
-    Image {
-        /// The image.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    Image { path: PathBuf, source: io::Error },
     /// The file with the blocks of a backup has another size.
     #[error(
         "{}: has {found}, and its manifest is of {wanted}: put the whole image there again",
         path.display()
     )]
     ImageSize {
-        /// The image.
         path: PathBuf,
-        /// Size of the file.
         found: Bytes,
         /// The size by the manifest.
         wanted: Bytes,
@@ -212,16 +145,11 @@ pub enum BackupError {
         "{}: is there already: choose another name, or overwrite it with --force",
         path.display()
     )]
-    TargetExists {
-        /// The file.
-        path: PathBuf,
-    },
+    TargetExists { path: PathBuf },
     /// The target has no room for the drive.
     #[error("{}: has {found}, and the backup is of {wanted}: choose a larger one", path.display())]
     TargetTooSmall {
-        /// The target.
         path: PathBuf,
-        /// Size of the file.
         found: Bytes,
         /// The size of the backup.
         wanted: Bytes,
@@ -232,9 +160,7 @@ pub enum BackupError {
         path.display()
     )]
     TargetTooLarge {
-        /// The target.
         path: PathBuf,
-        /// Size of the file.
         found: Bytes,
         /// The size of the backup.
         wanted: Bytes,
@@ -245,7 +171,6 @@ pub enum BackupError {
         path.display(), by.join(", ")
     )]
     TargetBusy {
-        /// The target.
         path: PathBuf,
         /// Users of the file.
         by: Vec<String>,
@@ -255,16 +180,10 @@ pub enum BackupError {
         "{}: another process has it open for itself, as a server or a restore has: end that one first",
         path.display()
     )]
-    TargetLocked {
-        /// The target.
-        path: PathBuf,
-    },
+    TargetLocked { path: PathBuf },
     /// The target is part of the backup.
     #[error("{}: belongs to the backup that is restored: choose another target", path.display())]
-    TargetOfChain {
-        /// The target.
-        path: PathBuf,
-    },
+    TargetOfChain { path: PathBuf },
     /// The target cannot be opened.
     #[error(transparent)]
     Target(OpenError),

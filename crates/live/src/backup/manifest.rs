@@ -35,11 +35,11 @@ use crate::control::{BLOCKS_END, BlockRange, Record};
 /// Blocks of a region: 1 MiB.
 pub const REGION_BLOCKS: u64 = crate::serve::REGION_BLOCKS;
 
-/// The first line.
 const MAGIC: &str = "freewheel-manifest 1";
 
 /// Reasons why a text is no manifest, or not one of this drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ManifestError {
     /// A line that is not understood.
     #[error("line {line}: {text:?}: {expected} is expected")]
@@ -59,12 +59,7 @@ pub enum ManifestError {
     Altered,
     /// The manifest is of other blocks of the same range.
     #[error("it is of {found} of the range, and {wanted} are wanted now, or others of them")]
-    OtherBlocks {
-        /// Number of blocks that the manifest wanted.
-        found: u64,
-        /// Number of blocks that are wanted now.
-        wanted: u64,
-    },
+    OtherBlocks { found: u64, wanted: u64 },
     /// Checksums of something else.
     #[error("it is of {found}, and this is {wanted}")]
     Other {
@@ -98,11 +93,9 @@ pub struct Parent {
     pub file: String,
 }
 
-/// A region's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct BackupRegion {
     sum: u128,
-    /// Blocks in it.
     blocks: u32,
 }
 
@@ -144,10 +137,9 @@ pub enum Cause {
 
 /// Regions that are other than they were, one after the other, for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Change {
-    /// Range of the change.
     pub range: BlockRange,
-    /// Cause of the change.
     pub cause: Cause,
 }
 

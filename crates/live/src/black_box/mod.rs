@@ -39,11 +39,11 @@ const SPIN: Duration = Duration::from_micros(200);
 
 /// Reason why a device is no black box.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum RealDriveError {
     /// The file or device.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The export.
     #[error(transparent)]
     Export(#[from] ExportError),
     /// Answers would come from memory.
@@ -53,16 +53,12 @@ pub enum RealDriveError {
          O_DIRECT",
         path.display()
     )]
-    PageCache {
-        /// The file.
-        path: PathBuf,
-    },
+    PageCache { path: PathBuf },
     /// The device takes no single sectors of this format.
     #[error(
         "{name}: takes multiples of {bytes} bytes only, and a drive of {given} is asked for less"
     )]
     LargeSectors {
-        /// The device.
         name: String,
         /// Bytes of the drive's sector.
         bytes: u32,

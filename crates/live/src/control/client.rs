@@ -26,27 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reason why there is no answer.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ControlError {
     /// No server answers there.
     #[error("{}: {source}: {}", path.display(), nobody(source))]
-    Connect {
-        /// The socket.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    Connect { path: PathBuf, source: io::Error },
     /// The server has gone, or is one of another kind.
     #[error(
         "{}: no answer as of a control socket: {source}: has the server ended? The control socket of \
          one whose export is at PATH is PATH.control, unless `freewheel serve --control` had another",
         path.display()
     )]
-    NoAnswer {
-        /// The socket.
-        path: PathBuf,
-        /// Fault of the answer.
-        source: hyper::Error,
-    },
+    NoAnswer { path: PathBuf, source: hyper::Error },
     /// The server is there and does not answer.
     #[error(
         "{}: no answer within {after:?}: the server is halted (`kill -CONT` lets it go on), has no \
@@ -54,7 +45,6 @@ pub enum ControlError {
         path.display()
     )]
     Silent {
-        /// The socket.
         path: PathBuf,
         /// Time of the wait.
         after: Duration,

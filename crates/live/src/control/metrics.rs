@@ -9,7 +9,6 @@ use super::api::{Durations, FreeCost, Margin, MovementDirection, MovementEnd, Se
 /// Media type of Prometheus' text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All metrics of a server.
 pub(super) fn text(status: &ServerStatus) -> String {
     let mut text = Text::default();
     let seen = &status.scheduling;

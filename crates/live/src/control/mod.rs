@@ -93,18 +93,14 @@ impl Default for ControlLimits {
 
 /// Reason why there is no control interface.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ControlServerError {
     /// The socket cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The permissions, thread or runtime failed.
     #[error("{}: {source}", path.display())]
-    System {
-        /// The socket.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    System { path: PathBuf, source: io::Error },
 }
 
 /// Reason why a question has no answer.
@@ -115,12 +111,7 @@ enum Unanswered {
     Ending,
     /// The question differs from the description.
     #[error("{why}: `freewheel tasks --openapi` describes what is understood")]
-    NotUnderstood {
-        /// The answer's.
-        status: StatusCode,
-        /// Field and fault.
-        why: String,
-    },
+    NotUnderstood { status: StatusCode, why: String },
     /// The body of a request took too long.
     #[error("the body did not come within {0:?}: send all of it at once")]
     TooSlow(Duration),
@@ -132,7 +123,6 @@ enum Unanswered {
     /// The request contradicts the server.
     #[error("{0}")]
     Request(String),
-    /// The server refused.
     #[error(transparent)]
     Task(#[from] ServedTaskError),
 }

@@ -75,7 +75,6 @@ impl IntoResponse for Unanswered {
     }
 }
 
-/// The number of a task, which a path names.
 type TaskNumber = Result<Path<u64>, PathRejection>;
 
 /// All that there is to ask for.

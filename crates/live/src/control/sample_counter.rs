@@ -24,17 +24,16 @@ pub struct SampleCounter {
 
 /// Estimated share of a drive's blocks, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct ShareEstimate {
     /// The share; null where a tenth of the drive has nothing that came.
     pub share: Option<f64>,
     /// Ends of its 95 % interval. Of an incomplete sample it takes what came of each tenth for the rest of
     /// that tenth.
     pub low: Option<f64>,
-    /// The upper end.
     pub high: Option<f64>,
     /// Ends of the interval whatever the missing blocks are.
     pub least: f64,
-    /// The upper end.
     pub most: f64,
 }
 

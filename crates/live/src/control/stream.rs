@@ -28,10 +28,10 @@ const DATA_MAX: u64 = 1 << 30;
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Record {
     /// Blocks and what is in them.
     Data {
-        /// The first.
         first_block: u64,
         /// Time at which they had been read, since the server began.
         at_ns: u64,
@@ -40,12 +40,9 @@ pub enum Record {
     },
     /// Blocks that cannot be read.
     Unreadable {
-        /// The first.
         first_block: u64,
-        /// Number of blocks.
         blocks: u64,
     },
-    /// The end of the stream.
     End(TaskState),
 }
 

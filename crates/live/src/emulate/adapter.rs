@@ -58,7 +58,6 @@ struct Sent {
     op: Op,
 }
 
-/// Progress of a request.
 struct RequestProgress {
     request: Request,
     /// First block for which no command has been sent.

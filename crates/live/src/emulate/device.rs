@@ -28,7 +28,6 @@ const SPIN: Duration = Duration::from_micros(100);
 pub struct Clock(Instant);
 
 impl Clock {
-    /// Begins now.
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }

@@ -71,6 +71,7 @@ pub struct Options {
 
 /// Reason why a drive cannot be emulated.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum EmulateError {
     /// The file does not make a drive.
     #[error(transparent)]
@@ -81,7 +82,6 @@ pub enum EmulateError {
          far: set `actuators = 1` in a copy of its file for one of them"
     )]
     Actuators {
-        /// The drive.
         name: String,
         /// Number of the drive's arms.
         actuators: u32,
@@ -91,10 +91,7 @@ pub enum EmulateError {
         "{name} is host-managed, and NBD has no zones: remove `zoned` in a copy of its file for the \
          drive without them"
     )]
-    Zoned {
-        /// The drive.
-        name: String,
-    },
+    Zoned { name: String },
     /// The data have no place.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -103,14 +100,10 @@ pub enum EmulateError {
         "{name} answers writes when they are on the media, so it has nothing to lose: switch its write \
          cache on (--write-cache on, of a drive with a buffer), or leave --volatile-cache out"
     )]
-    NothingVolatile {
-        /// The drive.
-        name: String,
-    },
+    NothingVolatile { name: String },
     /// An export whose commands the drive would not look at, or that has no meaning.
     #[error("`{given}`: {why}")]
     Marked {
-        /// Name and mark as given.
         given: String,
         /// Fault, and the way out.
         why: String,

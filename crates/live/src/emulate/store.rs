@@ -17,6 +17,7 @@ const ZEROES_BYTES: usize = 1 << 20;
 
 /// Reason why data cannot be kept there.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum StoreError {
     /// The file belongs to another drive, or to something else.
     #[error(
@@ -24,32 +25,17 @@ pub enum StoreError {
          there is none yet",
         path.display()
     )]
-    Size {
-        /// The file.
-        path: PathBuf,
-        /// Size of the file.
-        found: Bytes,
-        /// The drive's.
-        wanted: Bytes,
-    },
+    Size { path: PathBuf, found: Bytes, wanted: Bytes },
     /// Another process has it.
     #[error("{}: another process has it open as its store", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The store is too large for its file system.
     #[error(
         "{}: its file system holds no file of {wanted} (ext4 ends at 16 TiB): put it on XFS or \
          Btrfs, take a smaller drive, or leave --store out",
         path.display()
     )]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// The drive's size.
-        wanted: Bytes,
-    },
+    TooLarge { path: PathBuf, wanted: Bytes },
     /// The store cannot be written.
     #[error(
         "{}: its file system has no room left, and the drive's data may take {}: make room, or choose \
@@ -63,12 +49,10 @@ pub enum StoreError {
         /// Room that the holes of the files may take.
         wanted: Bytes,
     },
-    /// The system refuses.
     #[error("{}: {source}", path.display())]
     System {
         /// The file or folder.
         path: PathBuf,
-        /// Error of the system.
         source: io::Error,
     },
 }

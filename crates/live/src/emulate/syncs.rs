@@ -19,7 +19,6 @@ use super::device::Clock;
 /// Reasons why a drive did not do a request.
 #[derive(Debug, Error)]
 pub(crate) enum Fault {
-    /// A bad block.
     #[error("{0} cannot be read")]
     Unreadable(Lbn),
     /// Data that must last do not.

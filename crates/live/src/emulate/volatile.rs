@@ -50,10 +50,11 @@ struct WrittenBytes {
 /// Content of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Written {
-    /// These.
     Data(Vec<u8>),
     /// Zeroes, for which the room is kept or not.
-    Zeroes { keep: bool },
+    Zeroes {
+        keep: bool,
+    },
 }
 
 impl Written {

@@ -50,23 +50,13 @@ const BTRFS_MAGIC: FsWord = 0x9123_683e;
 
 /// Reasons why extents of a file are not known.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum FilesError {
-    /// The system refuses.
     #[error("{}: {source}", path.display())]
-    System {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    System { path: PathBuf, source: io::Error },
     /// The file system does not report places.
     #[error("{}: {why}", path.display())]
-    NoPlaces {
-        /// The file.
-        path: PathBuf,
-        /// Reason why not.
-        why: &'static str,
-    },
+    NoPlaces { path: PathBuf, why: &'static str },
 }
 
 /// Extents of a file.

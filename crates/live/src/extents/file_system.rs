@@ -21,25 +21,19 @@ pub(super) const OTHERS: [(usize, &[u8], &str); 7] = [
 
 /// Reasons why allocated blocks are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum FileSystemError {
     /// The device holds no file system that is known.
     #[error("there is no ext2, ext3, ext4, XFS or NTFS there, but {found}")]
-    Other {
-        /// Name of the file system that was found.
-        found: &'static str,
-    },
+    Other { found: &'static str },
     /// The file system has a feature that is not known here.
     #[error("the file system has {what}, which is not supported: use --extents or --files")]
-    Unsupported {
-        /// Name of the feature.
-        what: String,
-    },
+    Unsupported { what: String },
     /// The numbers of the file system contradict each other.
     #[error(
         "the file system is damaged, or its metadata were written meanwhile: {what}; check it with {check}"
     )]
     Damaged {
-        /// Contradiction.
         what: String,
         /// Command that checks such a file system.
         check: &'static str,

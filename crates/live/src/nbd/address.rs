@@ -65,6 +65,7 @@ impl Access {
 
 /// Reason why a server cannot listen.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ListenError {
     /// Connections from elsewhere would be neither encrypted nor authenticated.
     #[error(
@@ -73,10 +74,7 @@ pub enum ListenError {
          server-key.pem and ca-cert.pem; or listen on 127.0.0.1 or [::1], or on a Unix socket, and \
          let `ssh -L` carry connections from elsewhere"
     )]
-    NotLoopback {
-        /// The address.
-        address: SocketAddr,
-    },
+    NotLoopback { address: SocketAddr },
     /// Anybody from elsewhere would be served.
     #[error(
         "{address} can be reached from other machines, and clients there must show a certificate: \
@@ -84,30 +82,15 @@ pub enum ListenError {
          --tls-certificates has signed), or --allow-clients-without-certificate to let anyone who \
          reaches the port read and write the disk"
     )]
-    ClientsNotVerified {
-        /// The address.
-        address: SocketAddr,
-    },
+    ClientsNotVerified { address: SocketAddr },
     /// A running server has the socket.
     #[error("{}: another server listens here; stop it, or give another path", path.display())]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// Something else has the path of the socket.
     #[error("{}: is there already and is no socket: remove it, or give another path", path.display())]
-    NoSocket {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The system refuses.
+    NoSocket { path: PathBuf },
     #[error("{address}: {source}")]
-    System {
-        /// Address that failed.
-        address: Address,
-        /// Error of the system.
-        source: io::Error,
-    },
+    System { address: Address, source: io::Error },
     /// An export that the protocol does not allow.
     #[error(transparent)]
     Export(#[from] protocol::BadExport),

@@ -22,7 +22,6 @@ pub(super) struct Budget {
 /// Holder of the part of the budget that a connection takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemoryHolder {
-    /// Number of the peer.
     pub peer: u64,
     /// Who has all connections of such peers, if that can be told.
     pub owner: Option<Owner>,

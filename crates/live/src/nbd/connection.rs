@@ -49,7 +49,6 @@ pub(super) enum Broken {
     /// The thread of the connection has failed.
     #[error("its thread has failed, which is a fault of the server")]
     Panicked,
-    /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

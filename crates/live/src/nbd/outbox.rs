@@ -23,7 +23,6 @@ const SPARE_BYTES_MAX: usize = 2 << 20;
 /// timed work.
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
-/// Something to send.
 pub(super) struct Message {
     front: Front,
     data: Data,
@@ -73,7 +72,6 @@ impl Data {
         std::iter::once(own).chain(shared)
     }
 
-    /// Number of bytes.
     pub fn len(&self) -> usize {
         self.slices().map(<[u8]>::len).sum()
     }

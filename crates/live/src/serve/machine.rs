@@ -77,12 +77,11 @@ pub trait Reply {
 pub type Ask<S> = Box<dyn FnOnce(&mut ServerMachine<S>) + Send>;
 
 /// A message to a server.
+#[allow(missing_docs)]
 pub enum Message<S: Surroundings> {
-    /// A client's request.
     Arrived(S::Stamp, Request, S::Reply),
     /// A command of the device.
     CameBack {
-        /// The command's.
         id: u64,
         /// Earliest time at which it could be known.
         at: S::Stamp,
@@ -93,7 +92,6 @@ pub enum Message<S: Surroundings> {
     Left(u64),
     /// The device has gone.
     Gone(DeviceError),
-    /// A question.
     Asked(Ask<S>),
     /// End: requests of clients are finished, and no other work begins.
     Finish,
@@ -482,7 +480,6 @@ impl<S: Surroundings> ServerMachine<S> {
     }
 }
 
-/// Questions of control.
 impl<S: Surroundings> ServerMachine<S> {
     /// The server as it is.
     pub fn status(&mut self) -> Status {

@@ -62,6 +62,7 @@ const DECISION_NODES_MAX: u64 = 1 << 16;
 
 /// Reason why a device cannot be served.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ServeError {
     /// The drive's file and the device are not the same size.
     #[error(
@@ -69,21 +70,13 @@ pub enum ServeError {
          with --drive, or for a trial make a new file as large: truncate --size {} NEW",
         wanted.bytes().get()
     )]
-    Size {
-        /// Name of the drive's file.
-        name: String,
-        /// Blocks of the device.
-        found: Blocks,
-        /// Blocks of the drive's file.
-        wanted: Blocks,
-    },
+    Size { name: String, found: Blocks, wanted: Blocks },
     /// More than one arm.
     #[error(
         "{name} has {actuators} actuators, and the scheduler follows one arm: serve each half as its \
          own device, with a copy of the drive's file in which `actuators = 1`"
     )]
     Actuators {
-        /// The drive.
         name: String,
         /// Number of the drive's arms.
         actuators: u32,
@@ -93,10 +86,7 @@ pub enum ServeError {
         "{name} is host-managed, and NBD has no zones: such a drive cannot be served; if only its \
          conventional zones are in use, remove `zoned` in a copy of its file"
     )]
-    Zoned {
-        /// The drive.
-        name: String,
-    },
+    Zoned { name: String },
     /// The task cannot be had.
     #[error(transparent)]
     Task(#[from] ServedTaskError),
@@ -138,12 +128,11 @@ pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
 pub type Notice = Box<dyn Fn(&str) + Send>;
 
 /// Device, drive and options of a server.
+#[allow(missing_docs)]
 pub struct Setup {
     /// The drive that the device is taken for.
     pub drive: Arc<Drive>,
-    /// The export's name.
     pub name: String,
-    /// The scheduler for it.
     pub scheduler: PredictiveScheduler,
     /// Rule that fills gaps.
     pub rule: Rule,

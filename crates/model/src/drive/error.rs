@@ -5,12 +5,11 @@ use thiserror::Error;
 /// Reason why a spec is not a drive. `key` is the key in the drive file.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("`{key}` is {value}, but {rule}")]
+#[allow(missing_docs)]
 pub struct BuildDriveError {
     /// Key in the drive file.
     pub key: String,
-    /// Offending value.
     pub value: String,
-    /// Allowed values.
     pub rule: String,
 }
 

@@ -31,12 +31,11 @@ pub struct Drive {
 
 /// A request with all that does not change while it waits worked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Target {
-    /// First block.
     pub start: Lbn,
     /// Number of blocks, at least one.
     pub blocks: u32,
-    /// Read or write.
     pub op: Op,
     /// Place of the first block.
     pub at: Position,
@@ -66,7 +65,6 @@ pub(super) struct TrackRun {
 }
 
 impl TrackRun {
-    /// No blocks.
     const NONE: Self = Self {
         track_start: Angle::from_steps(0),
         zone: 0,

@@ -16,7 +16,6 @@ use crate::spec::electronics::SectorFormat;
 pub struct Sectors(u32);
 
 impl Default for Sectors {
-    /// One.
     fn default() -> Self {
         Self(1)
     }

@@ -262,9 +262,7 @@ impl Cylinders {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bands {
     surfaces: u32,
-    /// Cylinders of a whole band.
     cylinders: Divisor,
-    /// Tracks of a whole band.
     tracks: Divisor,
     /// Whole bands; what remains of the zone behind them is a narrower one.
     whole: u64,

@@ -5,7 +5,6 @@ use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 use super::by_start::ByStart;
 use crate::spec::electronics::BufferSpec;
 
-/// The segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Buffer {
     segments: Vec<Segment>,
@@ -13,7 +12,6 @@ pub(super) struct Buffer {
     /// Number of first segments that serve writes alone.
     only_writes: usize,
     uses: u64,
-    /// Segments with blocks.
     by_start: ByStart,
     /// Segments that are not dirty, the least recently used one first.
     clean: Vec<Clean>,

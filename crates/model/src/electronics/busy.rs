@@ -16,7 +16,6 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// A command comes.
     #[inline]
     pub fn command(&mut self, now: SimTime) {
         self.since.get_or_insert(now);

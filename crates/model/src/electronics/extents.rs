@@ -84,7 +84,6 @@ struct Joined {
     end: Lbn,
     /// Extents that become one, from the last on.
     ids: Vec<u64>,
-    /// Their blocks.
     blocks: u64,
 }
 

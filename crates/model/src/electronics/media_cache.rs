@@ -55,7 +55,6 @@ struct Record {
     blocks: u64,
     /// Blocks in the log that are the newest of their addresses.
     live: u64,
-    /// First address.
     start: u64,
 }
 

@@ -29,7 +29,6 @@ pub(super) struct ReadAheadState {
 pub(super) struct ReadAheadPosition {
     /// The end of the blocks read whole.
     pub end: Lbn,
-    /// Position of the head.
     pub head: Position,
 }
 

@@ -103,10 +103,9 @@ pub enum Quantity {
 
 /// The unit of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum QuantityUnit {
-    /// Bytes.
     Bytes,
-    /// Nanoseconds.
     Nanoseconds,
     /// Bytes a second.
     BytesPerSecond,

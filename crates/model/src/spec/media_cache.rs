@@ -32,7 +32,6 @@ pub struct MediaCacheSpec {
 /// Blocks of 512 bytes that bands and cache are whole multiples of: a sector of 4 KiB.
 const UNIT: u64 = 8 * BLOCK_BYTES;
 
-/// Largest band.
 const BAND_MAX: u64 = 1 << 30;
 
 /// Longest idle time before cleaning.

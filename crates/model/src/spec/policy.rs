@@ -414,21 +414,17 @@ fn rows() -> impl Iterator<Item = &'static PolicyRow> {
 
 /// Reason why a policy cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ParsePolicyError {
     /// The name is not in the registry.
     #[error("no policy is called `{name}`: there are {}{}", names().join(", "), did_you_mean(name, names()))]
-    Unknown {
-        /// The name given.
-        name: String,
-    },
+    Unknown { name: String },
     /// The parameter after the colon is not a number that fits.
     #[error("`{value}` is not a parameter of {name}: {allowed}")]
     Parameter {
-        /// The policy.
         name: String,
         /// The text after the colon.
         value: String,
-        /// Allowed values.
         allowed: Cow<'static, str>,
     },
     /// A scheduler of Linux where one request is picked by its place alone.
@@ -436,10 +432,7 @@ pub enum ParsePolicyError {
         "`{name}` is a scheduler of Linux, which stands in front of a whole drive: here one of {} is needed",
         POLICIES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
     )]
-    InFrontOnly {
-        /// The scheduler.
-        name: String,
-    },
+    InFrontOnly { name: String },
 }
 
 fn names() -> Vec<&'static str> {

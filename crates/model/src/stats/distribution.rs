@@ -30,16 +30,13 @@ impl Default for Distribution {
 
 /// A distribution in numbers, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[allow(missing_docs)]
 pub struct Summary {
-    /// Number of durations.
     pub count: u64,
-    /// Mean.
     pub mean_ns: f64,
     /// Standard deviation over mean.
     pub coefficient_of_variation: f64,
-    /// Shortest.
     pub min_ns: u64,
-    /// Median.
     pub p50_ns: u64,
     /// 90 % are no longer.
     pub p90_ns: u64,
@@ -51,7 +48,6 @@ pub struct Summary {
     pub p999_ns: u64,
     /// 99.99 % are no longer.
     pub p9999_ns: u64,
-    /// Longest.
     pub max_ns: u64,
 }
 

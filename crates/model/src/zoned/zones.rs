@@ -71,15 +71,14 @@ pub enum ZoneCondition {
 
 /// Reason why a drive refuses a command, by the additional sense code it answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ZoneError {
     /// LOGICAL BLOCK ADDRESS OUT OF RANGE.
     #[error("logical block address out of range: {start} + {blocks} blocks of {capacity}")]
     OutOfRange {
         /// First block of the command.
         start: Lbn,
-        /// Number of blocks.
         blocks: u64,
-        /// Blocks of the drive.
         capacity: u64,
     },
     /// UNALIGNED WRITE COMMAND: a sequential write required zone is written at its write pointer.
@@ -87,7 +86,6 @@ pub enum ZoneError {
         "unaligned write command: {start} is not the write pointer of zone {zone}, {write_pointer}"
     )]
     UnalignedWrite {
-        /// The zone.
         zone: u32,
         /// First block of the write.
         start: Lbn,
@@ -102,29 +100,19 @@ pub enum ZoneError {
     WriteBoundaryViolation {
         /// The zone it begins in.
         zone: u32,
-        /// The end of the write.
         end: Lbn,
         /// Block at which the write should have ended.
         boundary: Lbn,
     },
     /// INVALID FIELD IN CDB: a full zone takes no write before it is reset.
     #[error("invalid field in CDB: zone {zone} is full")]
-    Full {
-        /// The zone.
-        zone: u32,
-    },
+    Full { zone: u32 },
     /// INVALID FIELD IN CDB: the zone has no write pointer, or there is no such zone.
     #[error("invalid field in CDB: zone {zone} has no write pointer")]
-    NoWritePointer {
-        /// The zone.
-        zone: u32,
-    },
+    NoWritePointer { zone: u32 },
     /// INSUFFICIENT ZONE RESOURCES: the limit of explicitly open zones is reached.
     #[error("insufficient zone resources: {open} zones are explicitly open, as many as may be")]
-    InsufficientZoneResources {
-        /// Number of open zones.
-        open: u32,
-    },
+    InsufficientZoneResources { open: u32 },
 }
 
 impl Zones {

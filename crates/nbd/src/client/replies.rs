@@ -43,12 +43,16 @@ impl Pending {
 pub(super) enum Receiving {
     /// The 16 bytes with which every reply begins.
     Head,
-    /// The length of a chunk.
     Length(Chunk),
     /// The offset of data.
     Offset(Chunk),
     /// Data into the buffer of this request.
-    Data { cookie: u64, at: usize, left: u32, last: bool },
+    Data {
+        cookie: u64,
+        at: usize,
+        left: u32,
+        last: bool,
+    },
     /// A chunk that is taken as a whole.
     Body(Chunk),
 }

@@ -96,10 +96,9 @@ pub struct Started {
 
 /// A valid request: in range, aligned to the minimum block size, flags allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Request {
-    /// Makes the reply.
     pub ticket: Ticket,
-    /// Command to do.
     pub command: Command,
     /// The data of a write, as long as its span; empty otherwise.
     pub data: Vec<u8>,

@@ -16,7 +16,6 @@ fn points(share: f64) -> String {
 pub(super) enum Unit {
     /// By request; of a sample by cache block.
     Main,
-    /// By byte.
     Bytes,
 }
 

@@ -127,12 +127,10 @@ fn doubling() -> String {
     format!("{:.0} %", 100.0 * DOUBLING_GAIN_MIN)
 }
 
-/// Size and policy.
 fn of(choice: &Choice) -> String {
     format!("{} of {}", size(choice.size_bytes), choice.policy.row().title)
 }
 
-/// Further conclusions.
 fn details(curves: &CacheCurves) -> Vec<String> {
     let (advice, measured) = (&curves.advice, measured(curves));
     let mut details = Vec::new();

@@ -11,7 +11,6 @@ use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, grouped};
 use super::{CheckRow, DriveSheet};
 use crate::numbers::rate;
 
-/// Name and text.
 type Words = (&'static str, String);
 
 fn write_start(start: &WriteStartSpec) -> Vec<Words> {

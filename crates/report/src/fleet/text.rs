@@ -23,7 +23,6 @@ pub(super) fn text(report: &FleetReport) -> String {
     format!("{}\n{}{looks}{resumed}", lines.join("\n"), faults(report))
 }
 
-/// Faults in the text.
 const FAULTS: usize = 3;
 
 /// The first drives without a study, and why.

@@ -105,7 +105,6 @@ fn part(count: u64, of: u64) -> String {
     percent(count as f64 / of.max(1) as f64)
 }
 
-/// Several of them.
 fn rounds_are(kind: RoundKind) -> &'static str {
     match (kind.task, kind.is_sample) {
         (TaskKind::Scan, false) => "scans",

@@ -9,7 +9,6 @@ use super::signed;
 use crate::numbers::{ms, percent};
 use crate::page::marked_table;
 
-/// The drive of the study and those beside it.
 fn all(study: &Study) -> impl Iterator<Item = (&DriveSummary, &PolicyRun)> {
     let first = (&study.drive, study.baseline());
     std::iter::once(first).chain(study.beside.iter().map(|beside| (&beside.drive, &beside.run)))

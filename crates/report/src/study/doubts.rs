@@ -324,7 +324,6 @@ fn short(study: &Study) -> Option<Finding> {
     })
 }
 
-/// With its noun.
 fn counted(requests: u64) -> String {
     match requests {
         1 => "1 request".into(),

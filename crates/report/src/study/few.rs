@@ -13,11 +13,8 @@ const UNCERTAIN: f64 = 0.1;
 /// Validity of a small sample's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No result.
     Nothing,
-    /// Hints.
     Hints,
-    /// All but changes.
     AllButChanges,
 }
 

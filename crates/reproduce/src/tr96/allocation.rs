@@ -9,7 +9,6 @@ use freewheel_units::{Blocks, Prng};
 
 use crate::{Context, Outcome};
 
-/// Random instances.
 const INSTANCES: u64 = 20_000;
 
 pub(crate) fn allocation(context: &Context<'_>) -> Result<Outcome, ConfigError> {

@@ -93,22 +93,21 @@ pub struct Behaviour {
 /// Behaviour outside the allowed range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{key}` is {value}: {rule}")]
+#[allow(missing_docs)]
 pub struct BehaviourError {
     /// Key within the table `behaviour`.
     pub key: &'static str,
-    /// Value as given.
     pub value: String,
-    /// Allowed values.
     pub rule: String,
 }
 
 /// Reason why a drive cannot be emulated.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum EmulatedDriveError {
     /// The values of its file do not make a drive.
     #[error("{origin}: {source}")]
     Build {
-        /// Name of the drive or of its file.
         origin: String,
         /// Key, value and what is allowed.
         source: BuildDriveError,
@@ -116,7 +115,6 @@ pub enum EmulatedDriveError {
     /// Behaviour that no drive has.
     #[error("{origin}: {source}")]
     Behaviour {
-        /// Name of the drive or of its file.
         origin: String,
         /// Key, value and what is allowed.
         source: BehaviourError,

@@ -15,15 +15,11 @@ use crate::source::{PlacementError, SourceError};
 
 /// Reason why an experiment cannot be run.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The text is not an experiment.
     #[error("{origin}: {message}")]
     Parse {
@@ -35,7 +31,6 @@ pub enum ConfigError {
     /// An override is not `key=value`, or its key leads nowhere.
     #[error("--set {text}: {message}")]
     Override {
-        /// The override as given.
         text: String,
         /// Fault, and the allowed values.
         message: String,
@@ -78,10 +73,7 @@ pub enum ConfigError {
     },
     /// The drive's queue cannot be of this depth.
     #[error("`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held")]
-    QueueDepth {
-        /// As given.
-        depth: u32,
-    },
+    QueueDepth { depth: u32 },
     /// A key asks for what the experiment does not have.
     #[error("{message}")]
     WithoutEffect {
@@ -109,23 +101,17 @@ pub enum ConfigError {
     /// The trace's times are no times of requests to a disk.
     #[error("{}: its format, {format}, {lacks}: no response time of a disk can be told from it", .file.display())]
     NoTiming {
-        /// The trace.
         file: PathBuf,
-        /// Format of the trace.
         format: Format,
         /// Missing property of the trace.
         lacks: &'static str,
     },
-    /// The drive.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// The policy.
     #[error(transparent)]
     Policy(#[from] ParsePolicyError),
-    /// The trace's format.
     #[error(transparent)]
     Format(#[from] UnknownFormatName),
-    /// The trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// Trace and drive together.

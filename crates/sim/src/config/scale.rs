@@ -46,7 +46,6 @@ impl ScaleConfig {
         }
     }
 
-    /// The drive scaled.
     pub(crate) fn apply(&self, spec: DriveSpec) -> Result<DriveSpec, ConfigError> {
         if *self == Self::default() {
             return Ok(spec);

@@ -171,7 +171,6 @@ impl TraceWorkload {
         }
     }
 
-    /// One workload for each of its traces.
     pub(crate) fn streams(&self) -> Vec<Self> {
         let files = std::iter::once(&self.file).chain(&self.merge);
         files.map(|file| Self { file: file.clone(), merge: Vec::new(), ..self.clone() }).collect()

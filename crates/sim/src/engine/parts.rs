@@ -33,7 +33,6 @@ impl RunParts {
         Self { arrived: 0, next, later, warm_up, are_slices: slices > 1 }
     }
 
-    /// Counts an arrival.
     #[inline]
     pub(super) fn arrive(&mut self) {
         self.arrived += 1;

@@ -13,12 +13,11 @@ use crate::arm_executor::foreground;
 use crate::device::Device;
 
 /// An arm with its queue outside the drive.
+#[allow(missing_docs)]
 pub struct Arm<D> {
     /// Predicts access times for the policy.
     pub drive: Arc<Drive>,
-    /// The queue.
     pub policy: Box<dyn Policy>,
-    /// The arm itself.
     pub device: D,
 }
 

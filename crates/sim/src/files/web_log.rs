@@ -22,12 +22,11 @@ pub struct LoggedUse {
 
 /// A file of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct LoggedFile {
-    /// Name of the file.
     pub name: String,
     /// Most bytes that a request was answered with.
     pub bytes: Bytes,
-    /// Number of requests.
     pub requests: u64,
     /// Bytes that all of them were answered with.
     pub answered: u128,

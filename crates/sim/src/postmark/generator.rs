@@ -41,26 +41,22 @@ pub type FileId = u32;
 
 /// An operation on a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum FileOp {
     /// Creates a file of `bytes` in a subdirectory.
     Create {
-        /// Number of the file.
         file: FileId,
-        /// Number of the subdirectory.
         directory: u32,
-        /// Size of the file.
         bytes: u32,
     },
     /// Reads all of a file.
     Read(FileId),
     /// Appends `bytes` to a file.
     Append {
-        /// Number of the file.
         file: FileId,
         /// Growth of the file.
         bytes: u32,
     },
-    /// Removes a file.
     Delete(FileId),
 }
 

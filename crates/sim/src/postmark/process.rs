@@ -75,8 +75,8 @@ impl CleaningTime {
 
 /// One pass of PostMark's transactions.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)]
 pub struct Pass {
-    /// Transactions done.
     pub transactions: u32,
     /// Time taken.
     pub elapsed: SimDuration,
@@ -84,7 +84,6 @@ pub struct Pass {
     pub cleaning: CleaningTime,
     /// Blocks in use over those that the log holds, mean of start and end.
     pub utilisation: f64,
-    /// Work of the log.
     pub work: LogWork,
 }
 

@@ -71,12 +71,11 @@ impl RecordKeeper {
 
 /// The records of a trace: out of its file, or kept by an earlier pass.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum Records {
     /// Out of its file.
     File(Box<TraceReader>),
-    /// Kept ones.
     Kept {
-        /// All of them.
         records: KeptRecords,
         /// Index of the next one.
         next: usize,

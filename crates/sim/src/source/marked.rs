@@ -16,17 +16,14 @@ pub(crate) struct Marks {
     pub reads: CommandMark,
     /// Mark of the source's writes.
     pub writes: CommandMark,
-    /// The scrub.
     pub scrub: Option<ScrubReads>,
 }
 
-/// Reads of a scrub.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScrubReads {
     pub mark: CommandMark,
     /// First block of the scrub.
     pub start: VolumeBlock,
-    /// Blocks of a read.
     pub run: Blocks,
     /// Reads at the drive at once.
     pub outstanding: usize,

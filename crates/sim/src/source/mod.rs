@@ -35,10 +35,9 @@ pub use traced_think_time::TracedThinkTime;
 
 /// A request on its way into the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Request {
-    /// Operation.
     pub op: Op,
-    /// First block.
     pub start: VolumeBlock,
     /// Number of blocks; zero for a flush, and for a trim outside the drive.
     pub blocks: Blocks,

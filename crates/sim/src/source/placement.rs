@@ -25,6 +25,7 @@ pub enum Fit {
 
 /// Reason for which a trace cannot be placed on a drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum PlacementError {
     /// The trace's address space is larger than the drive.
     #[error(
@@ -34,17 +35,11 @@ pub enum PlacementError {
     TooLarge {
         /// Size of the trace's address space.
         trace: String,
-        /// Capacity of the drive.
         drive: String,
     },
     /// One request alone is larger than the drive.
     #[error("a request of {request} is larger than the drive of {drive}: it needs a larger drive")]
-    RequestTooLarge {
-        /// Size of the request.
-        request: String,
-        /// Capacity of the drive.
-        drive: String,
-    },
+    RequestTooLarge { request: String, drive: String },
     /// A request splits sectors of a 4Kn drive.
     #[error(
         "record {record} of the trace asks for {blocks} blocks of 512 B from block {start} on, and a 4Kn \
@@ -56,19 +51,13 @@ pub enum PlacementError {
         record: u64,
         /// First block on the drive.
         start: u64,
-        /// Number of blocks.
         blocks: u64,
         /// Blocks of a sector.
         sector: u32,
     },
     /// The trace has no such device.
     #[error("the trace has no device {device}: its devices are {devices}")]
-    NoDevice {
-        /// The device asked for.
-        device: u32,
-        /// The devices there are.
-        devices: String,
-    },
+    NoDevice { device: u32, devices: String },
 }
 
 /// Devices that a message names.

@@ -66,10 +66,9 @@ pub struct Choice {
 
 /// A size at which LRU is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct PolicyGap {
-    /// The best policy there.
     pub best: Choice,
-    /// Value of LRU.
     pub lru_value: f64,
 }
 

@@ -7,20 +7,17 @@ use thiserror::Error;
 
 /// Reason why there are no curves.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum CacheCurvesError {
     /// Drive, trace, or both together.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The trace has no read.
     #[error("{file}: the trace has no read, and a read cache serves reads alone")]
-    NoReads {
-        /// Path of the trace.
-        file: String,
-    },
+    NoReads { file: String },
     /// The trace has no read after the warm-up.
     #[error("{file}: the trace has no read after the warm-up, its first {warm_up} requests")]
     NoCountedReads {
-        /// Path of the trace.
         file: String,
         /// Requests that warm the caches up.
         warm_up: u64,
@@ -32,16 +29,10 @@ pub enum CacheCurvesError {
     NoPolicy,
     /// A warm-up that leaves no request, or a negative one.
     #[error("the warm-up is {warm_up}: 0 to below 1 is allowed")]
-    WarmUp {
-        /// As given.
-        warm_up: f64,
-    },
+    WarmUp { warm_up: f64 },
     /// A cache is too large.
     #[error("a cache of {size} is too large: less than 16 TiB is allowed")]
-    Size {
-        /// As given.
-        size: Bytes,
-    },
+    Size { size: Bytes },
 }
 
 impl From<TraceError> for CacheCurvesError {

@@ -27,18 +27,16 @@ pub struct ObjectCurvesOptions {
 
 /// Misses of caches of objects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct ObjectCurves {
     /// Version of this document's shape.
     pub schema_version: u32,
     /// Version of the program.
     pub version: &'static str,
-    /// Options of the curves.
     pub options: ObjectCurvesOptions,
-    /// Uses of objects.
     pub uses: u64,
     /// Bytes that they ask for.
     pub used_bytes: u64,
-    /// Distinct objects.
     pub objects: u64,
     /// Bytes of these, each with the size of its first use.
     pub footprint_bytes: u64,
@@ -50,10 +48,9 @@ pub struct ObjectCurves {
 
 /// Misses of one policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct ObjectCurve {
-    /// The policy.
     pub policy: ComparedPolicy,
-    /// Name in tables.
     pub title: String,
     /// One for each size.
     pub points: Vec<ObjectMisses>,
@@ -72,24 +69,20 @@ pub struct ObjectMisses {
 
 /// Reason why there are no curves of objects.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ObjectCurvesError {
-    /// The trace.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The trace uses no object.
     #[error("{file}: no object is read or written{device}")]
     NoUses {
-        /// Path of the trace.
         file: String,
         /// The device that was asked for, in words.
         device: String,
     },
     /// A policy does not know sizes.
     #[error("the cache policy {policy} is not defined for objects of unlike sizes: there are {}", of_objects().join(", "))]
-    Policy {
-        /// The policy.
-        policy: ComparedPolicy,
-    },
+    Policy { policy: ComparedPolicy },
 }
 
 fn is_of_objects(policy: CachePolicy) -> bool {

@@ -11,12 +11,11 @@ use crate::trace_runs::{CACHE_DEPTH, WARM_UP};
 /// Policies that run with a drive, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
 pub enum ResponseRuns {
     /// LRU, if it is among the policies, and the other policy that misses least.
     Best,
-    /// Every policy.
     All,
-    /// No policy.
     None,
 }
 

@@ -24,10 +24,9 @@ pub struct Counted {
 
 /// Miss ratios of one policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct PolicyCurve {
-    /// The policy.
     pub policy: ComparedPolicy,
-    /// Name in tables.
     pub title: String,
     /// One for each size.
     pub miss_ratios: Vec<MissRatio>,
@@ -58,15 +57,14 @@ impl MissRatio {
 /// Response times, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs)]
 pub enum Responses {
     /// From runs with a drive.
     Simulated(Box<SimulatedResponses>),
     /// The trace has no times, or no places on a disk.
     NoTiming {
-        /// Format of the trace.
         format: Format,
     },
-    /// Not asked for.
     NotAsked,
 }
 
@@ -99,10 +97,9 @@ pub struct SimulatedResponses {
 
 /// Response times of one policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct PolicyResponses {
-    /// The policy.
     pub policy: CachePolicy,
-    /// Name in tables.
     pub title: &'static str,
     /// One for each size.
     pub points: Vec<ResponsePoint>,

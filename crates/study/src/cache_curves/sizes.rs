@@ -35,19 +35,15 @@ pub enum CacheSize {
 
 /// A text is no size of a cache, or no share.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ParseCacheSizeError {
-    /// No size.
     #[error("{reason}; a share of the trace's footprint ends in %, as `1%`")]
     Size {
         /// Fault of the text as a number of bytes.
         reason: String,
     },
-    /// No share.
     #[error("`{text}` is no share: write a number above 0 and at most 100 with %, as `1%`")]
-    Share {
-        /// The text as given.
-        text: String,
-    },
+    Share { text: String },
 }
 
 impl Share {
@@ -108,7 +104,6 @@ impl Serialize for CacheSize {
 }
 
 impl CacheSize {
-    /// Size in bytes.
     pub(super) fn bytes(self, footprint_bytes: u64) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.get(),

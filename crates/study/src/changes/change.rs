@@ -15,16 +15,14 @@ use crate::cache_curves::{KNEES_MAX, Knee};
 /// A part of the system. A combination has at most one change of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
 pub enum Part {
     /// The order in which requests are served.
     Order,
     /// The drive's own write cache.
     DriveWriteCache,
-    /// The read cache.
     ReadCache,
-    /// Prefetching.
     Prefetch,
-    /// The write buffer.
     WriteBuffer,
     /// Number of drives that share the load.
     Drives,
@@ -58,29 +56,21 @@ pub enum ChangeCost {
 /// A change of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs)]
 pub enum Change {
     /// Commands that the drive may have in its queue.
-    DriveQueue {
-        /// Number of commands.
-        depth: u32,
-    },
+    DriveQueue { depth: u32 },
     /// The drive reports no write done before it is on the media.
     DriveWriteCacheOff,
     /// A policy in front of the drive.
     Policy {
-        /// Policy of the host.
         policy: PolicySpec,
         /// True if the drive is given commands up to its queue's length, and orders them once more; else
         /// it is given one at a time.
         drive_queue: bool,
     },
     /// A read cache in front of the drive.
-    ReadCache {
-        /// Memory of the cache.
-        size: Bytes,
-        /// Eviction policy of the cache.
-        policy: CachePolicy,
-    },
+    ReadCache { size: Bytes, policy: CachePolicy },
     /// Prefetching into a read cache of at least [`PREFETCH_CACHE`].
     Prefetch {
         /// With reads that miss.
@@ -90,7 +80,6 @@ pub enum Change {
     },
     /// A non-volatile write buffer in front of the drive.
     WriteBuffer {
-        /// Memory of the buffer.
         size: Bytes,
         /// Age at which it destages data regardless of its marks.
         max_age: SimDuration,
@@ -99,7 +88,6 @@ pub enum Change {
     },
     /// One volume over several drives.
     Stripe {
-        /// Number of drives.
         drives: u32,
         /// Consecutive bytes on one drive.
         unit: Bytes,

@@ -45,7 +45,6 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// Changes of the combination.
     pub(super) fn changes(&self) -> Vec<Change> {
         self.steps.iter().map(|step| step.change).collect()
     }

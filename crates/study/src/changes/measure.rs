@@ -57,12 +57,11 @@ impl Responses {
 
 /// The responses of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[allow(missing_docs)]
 pub struct Measured {
     /// Responses of reads and writes.
     pub response: Summary,
-    /// Responses of reads.
     pub read_response: Summary,
-    /// Responses of writes.
     pub write_response: Summary,
     /// Responses of reads and writes, by slice.
     pub by_slice: Vec<Responses>,

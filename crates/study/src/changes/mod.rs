@@ -36,16 +36,15 @@ use crate::trace_runs::WARM_UP;
 
 /// A change that was tried alone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct Tried {
     /// Change that was made.
     pub change: Change,
     /// Name of the change.
     pub title: String,
-    /// Cost of the change.
     pub cost: ChangeCost,
     /// Name of the system that it is compared with, where that is not the system as it is.
     pub control: Option<String>,
-    /// Responses with it.
     pub measured: Measured,
     /// Their difference to the control, or to the system as it is.
     pub effect: Effect,
@@ -235,7 +234,6 @@ impl ChangesBench<'_> {
         Ok(UnderReplays { own: own?, other: other? })
     }
 
-    /// The experiment with these changes.
     fn config(&self, system: &Experiment, changes: &[Change]) -> SimConfig {
         let mut config = SimConfig { warm_up: WARM_UP, slices: SLICES, ..system.config.clone() };
         let place =

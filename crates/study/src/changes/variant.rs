@@ -129,7 +129,6 @@ impl VariantOfSystem {
         Self { variant: Variant::AssumedValue { key }, makes: Makes::Spec(moved) }
     }
 
-    /// Other starts.
     pub fn starts() -> impl Iterator<Item = Self> {
         STARTS.into_iter().map(|percent| Self {
             variant: Variant::Start { percent },

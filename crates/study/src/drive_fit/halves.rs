@@ -24,10 +24,9 @@ pub struct HalfFit {
 
 /// Mean and quantiles of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct HalfResponses {
-    /// Mean.
     pub mean_ns: f64,
-    /// Median.
     pub p50_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,

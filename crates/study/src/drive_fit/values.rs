@@ -34,7 +34,6 @@ pub struct FittedValues {
 }
 
 impl FittedValues {
-    /// A drive as it is.
     pub(super) fn of(spec: &DriveSpec) -> Self {
         Self { seek: 1.0, rpm: rpm(spec), overhead_ns: 0, write_cache_off: false }
     }

@@ -26,6 +26,7 @@ pub struct FleetMember {
 
 /// Reasons why a folder or file is no fleet.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum NotAFleet {
     /// The folder cannot be read.
     #[error("{file}: {source}")]
@@ -39,39 +40,24 @@ pub enum NotAFleet {
     #[error(
         "{folder}: no trace is in this folder: put one for each drive there, or give one trace with several devices"
     )]
-    Empty {
-        /// The folder.
-        folder: String,
-    },
+    Empty { folder: String },
     /// The name of a trace is no text.
     #[error("{file}: the name is not UTF-8, and results could not name it")]
-    NotUtf8 {
-        /// The trace.
-        file: String,
-    },
+    NotUtf8 { file: String },
     /// The file with several devices cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The list of drives is wrong.
     #[error("{file}, line {line}: {fault}")]
     List {
-        /// The list.
         file: String,
         /// Line of the fault, from 1.
         line: u64,
-        /// What is wrong.
         fault: String,
     },
     /// The list of drives names a trace that is not there.
     #[error("{file}: no trace is called `{name}`; the first is `{first}`")]
-    Unknown {
-        /// The list.
-        file: String,
-        /// Name in it.
-        name: String,
-        /// Name of the first trace.
-        first: String,
-    },
+    Unknown { file: String, name: String, first: String },
 }
 
 impl NotAFleet {

@@ -23,10 +23,9 @@ pub struct FleetRow {
 
 /// Numbers of a drive's study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct FleetNumbers {
-    /// Reads and writes.
     pub requests: u64,
-    /// Share of reads.
     pub read_share: f64,
     /// From the first arrival to the last.
     pub span_ns: u64,
@@ -34,7 +33,6 @@ pub struct FleetNumbers {
     pub utilisation: f64,
     /// True if the drive does not keep up with the load.
     pub is_overloaded: bool,
-    /// Mean response.
     pub response_ns_mean: f64,
     /// The 99th percentile of all responses.
     pub response_ns_p99: u64,
@@ -69,10 +67,9 @@ pub struct FleetAdvice {
 
 /// The best change of a part of the system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct PartAdvice {
-    /// The part.
     pub part: Part,
-    /// The change.
     pub advice: FleetAdvice,
 }
 

@@ -71,7 +71,6 @@ pub struct DeadlineWork {
 }
 
 impl TaskWork {
-    /// The task with this number of a run.
     pub(super) fn new(result: &RunResult, free: &FreeResult, number: usize) -> Self {
         let arms: Vec<&TaskResult> =
             result.background.iter().map(|arm| &arm.tasks[number]).collect();

@@ -13,19 +13,14 @@ pub(super) fn wrong<T>(message: impl Into<String>) -> Result<T, PlanError> {
 
 /// Reason why there is no plan.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum PlanError {
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The file is no snapshot.
     #[error("{}: {message}", path.display())]
     Parse {
-        /// The file.
         path: PathBuf,
         /// Line, key, value and what is allowed.
         message: String,
@@ -36,10 +31,8 @@ pub enum PlanError {
         /// Fault, and the way out.
         message: String,
     },
-    /// A drive.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// The simulation.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }

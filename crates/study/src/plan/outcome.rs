@@ -15,12 +15,11 @@ use super::progress::PlanProgressSink;
 
 /// A placement, the cost of getting there, and what clients see then.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct Outcome {
     /// Name of the placement.
     pub name: String,
-    /// Files that move.
     pub moves: u64,
-    /// Bytes that move.
     pub bytes: Bytes,
     /// Time of the copies, one after the other, in seconds.
     pub copy_s: f64,
@@ -32,7 +31,6 @@ pub struct Outcome {
     pub lost_rate: f64,
     /// Result of the simulation; none where a disk cannot serve its load.
     pub simulated: Option<SimulatedOutcome>,
-    /// Each disk.
     pub disks: Vec<DiskOutcome>,
 }
 

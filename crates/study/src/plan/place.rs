@@ -22,27 +22,23 @@ use super::web::of_web_log;
 /// Source of disks, files and their rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
 pub enum PlaceSource {
-    /// A snapshot.
     Snapshot(PathBuf),
     /// A trace: each device is a disk, and its fragments are the files.
     Trace {
-        /// The trace.
         trace: TraceWorkload,
         /// The drive of each device: a shipped one, or the path of a drive file.
         drive: String,
-        /// Bytes of a fragment.
         fragment: Bytes,
         /// The time over which loads are means.
         load_time: LoadTime,
     },
     /// The log of a web server: its files are new, and the disks are empty.
     WebLog {
-        /// The log.
         file: PathBuf,
         /// The drive of each disk: a shipped one, or the path of a drive file.
         drive: String,
-        /// Number of disks.
         disks: u32,
     },
 }
@@ -233,10 +229,9 @@ fn is_one(count: &u32) -> bool {
 
 /// A disk of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct PlannedDisk {
-    /// Name of the disk.
     pub name: String,
-    /// Drive of the disk.
     pub drive: String,
     /// Capacity of the disk.
     pub size: Bytes,
@@ -255,6 +250,7 @@ pub struct PlannedDisk {
 /// Reason why a plan has no further move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
 pub enum Stopped {
     /// The number of moves that was asked for.
     MovesMax,
@@ -264,22 +260,16 @@ pub enum Stopped {
     NoRoom(String),
     /// The disk to which a file's move would save most has no room, and with those that have it the move
     /// would save too little.
-    TargetFull {
-        /// The file.
-        file: String,
-        /// Name of the disk.
-        disk: String,
-    },
+    TargetFull { file: String, disk: String },
     /// The next move would not pay back in time.
     NoPayback,
 }
 
 /// A disk for a new file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct PlacedFile {
-    /// The file.
     pub file: String,
-    /// Name of the disk.
     pub disk: String,
     /// Size of the file.
     pub bytes: Bytes,

@@ -113,7 +113,6 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Numbers of the disks by name.
     pub(super) fn disk_numbers(&self) -> BTreeMap<String, u32> {
         let numbered = self.disks.iter().zip(0..);
         numbered.map(|(disk, number)| (disk.name.clone(), number)).collect()
@@ -253,7 +252,6 @@ const COLUMN_NAMES: [&str; 6] = ["name", "size", "rate", "request", "reads", "di
 const COLUMNS: &str =
     "the first line names the columns: name,size,rate and any of request,reads,disk";
 
-/// The files of a CSV file.
 fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, PlanError> {
     let text = read(path)?;
     let parse = |message: String| PlanError::Parse { path: path.into(), message };

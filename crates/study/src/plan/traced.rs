@@ -28,7 +28,6 @@ struct Use {
     blocks: u64,
 }
 
-/// A device of the trace.
 #[derive(Debug)]
 struct Device {
     fragments: BTreeMap<u64, Use>,

@@ -284,7 +284,6 @@ fn with_scrub(experiment: &Experiment, pause: SimDuration) -> SimConfig {
 /// Reads of a scrub in a run.
 struct ScrubReads {
     pause: SimDuration,
-    /// Bytes.
     read: u64,
     /// Bytes a nanosecond while no request is there.
     steady: f64,

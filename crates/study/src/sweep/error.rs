@@ -7,6 +7,7 @@ use crate::table::TableError;
 
 /// Why a sweep failed.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum SweepError {
     /// The experiment, or one of its configurations.
     #[error(transparent)]
@@ -14,19 +15,13 @@ pub enum SweepError {
     /// What is to be swept is not written as a key and its values.
     #[error("`{text}` is no key with its values: {reason}")]
     Over {
-        /// As given.
         text: String,
         /// What is wrong with it.
         reason: &'static str,
     },
     /// More configurations than anyone waits for.
     #[error("the sweep has {count} configurations: at most {most} are allowed")]
-    TooMany {
-        /// All combinations.
-        count: u128,
-        /// The limit.
-        most: u128,
-    },
+    TooMany { count: u128, most: u128 },
     /// No threads to run on.
     #[error("threads for the sweep: {reason}")]
     Threads {
@@ -50,10 +45,7 @@ pub enum SweepError {
     #[error(
         "{file} on this worker is not the file that the sweep was begun with: bring that file there"
     )]
-    OtherFile {
-        /// The file.
-        file: String,
-    },
+    OtherFile { file: String },
 }
 
 impl SweepError {

@@ -16,27 +16,23 @@ const OUTSTANDING_MAX: usize = 1 << 20;
 /// Earlier requests, with flushes, that are incomplete when a request arrives. All devices count
 /// together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct DepthSummary {
     /// Mean over the arrivals.
     pub mean: f64,
-    /// Median.
     pub p50: u64,
     /// 95th percentile.
     pub p95: u64,
-    /// Largest.
     pub max: u64,
 }
 
 /// Traced response times by operation: from arrival to completion. `None` where none is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct ResponseTimes {
-    /// Response times of reads.
     pub read: Option<DurationSummary>,
-    /// Response times of writes.
     pub write: Option<DurationSummary>,
-    /// Response times of flushes.
     pub flush: Option<DurationSummary>,
-    /// Response times of trims.
     pub trim: Option<DurationSummary>,
 }
 

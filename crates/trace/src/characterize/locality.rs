@@ -8,10 +8,9 @@ use crate::regions::{Footprint, PAGE_BYTES, REGION_BYTES, Touched};
 
 /// Reuse of blocks of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct Reuse {
-    /// Distinct blocks read.
     pub footprint_read_bytes: u64,
-    /// Distinct blocks written.
     pub footprint_written_bytes: u64,
     /// Blocks read that were read or written before, among all that were read.
     pub read_again_share: f64,

@@ -34,22 +34,19 @@ use crate::{Format, InfoCollector, Record, Report, TraceInfo, TraceReader};
 
 /// Character of a trace's load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct Character {
     /// Counts, span, bytes, footprint, devices.
     pub info: TraceInfo,
     /// Requests and bytes over time.
     pub rate: RateOverTime,
-    /// Burstiness of arrivals.
     pub burstiness: Burstiness,
-    /// Shares of reads.
     pub mix: Mix,
-    /// Request sizes.
     pub sizes: Sizes,
     /// Requests that continue where another ended.
     pub sequentiality: Sequentiality,
     /// Distances of jumps between requests.
     pub jump: JumpSummary,
-    /// Reuse of blocks.
     pub reuse: Reuse,
     /// Skew of accesses over the regions touched.
     pub skew: Skew,
@@ -57,7 +54,6 @@ pub struct Character {
     pub queue_depth: Option<DepthSummary>,
     /// Response times of the traced device, where recorded.
     pub response: ResponseTimes,
-    /// Cache flushes.
     pub flush: FlushBehaviour,
 }
 

@@ -53,16 +53,13 @@ impl Quantiles {
 
 /// A distribution of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct DurationSummary {
-    /// Number of values.
     pub count: u64,
-    /// Mean.
     pub mean_ns: f64,
-    /// Median.
     pub p50_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
-    /// Longest.
     pub max_ns: u64,
 }
 

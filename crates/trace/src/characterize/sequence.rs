@@ -32,18 +32,17 @@ pub struct Sequentiality {
 /// Distances from the end of a request to the start of the next one on its device, in blocks of
 /// 512 bytes; only reads and writes count. The quantiles are of the distance without its sign.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct JumpSummary {
     /// Jumps to a higher address, among all.
     pub forward_share: f64,
     /// Jumps to a lower address, among all. The rest continue where the request before ended.
     pub backward_share: f64,
-    /// Mean.
     pub mean_blocks: f64,
     /// 10th percentile.
     pub p10_blocks: u64,
     /// 25th percentile.
     pub p25_blocks: u64,
-    /// Median.
     pub p50_blocks: u64,
     /// 75th percentile.
     pub p75_blocks: u64,
@@ -51,7 +50,6 @@ pub struct JumpSummary {
     pub p90_blocks: u64,
     /// 99th percentile.
     pub p99_blocks: u64,
-    /// Longest.
     pub max_blocks: u64,
 }
 

@@ -27,25 +27,21 @@ impl Mix {
 
 /// Request sizes by operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct Sizes {
     /// Sizes of reads and writes.
     pub all: SizeSummary,
-    /// Sizes of reads.
     pub read: SizeSummary,
-    /// Sizes of writes.
     pub write: SizeSummary,
 }
 
 /// A distribution of request sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct SizeSummary {
-    /// Number of requests.
     pub requests: u64,
-    /// Mean.
     pub mean_bytes: f64,
-    /// Median.
     pub median_bytes: u64,
-    /// Largest.
     pub max_bytes: u64,
     /// By power of two, ascending, without the empty ones before and after.
     pub buckets: Vec<SizeBucket>,

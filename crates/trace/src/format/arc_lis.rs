@@ -50,7 +50,6 @@ impl LineDecoder for ArcLis {
     }
 }
 
-/// Pages as blocks.
 #[inline]
 fn blocks(pages: Number) -> Result<Number, Fault> {
     let blocks = pages.value.checked_mul(PAGE_BLOCKS).ok_or_else(|| pages.too_far())?;

@@ -13,7 +13,6 @@ use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Number, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, first_line, most_lines_parse};
 
-/// The header line.
 pub(crate) const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns";
 
 pub(super) const ROW: Row = Row {

@@ -15,7 +15,6 @@ use freewheel_units::{BLOCK_BYTES, Bytes, Op, SimTime, VolumeBlock};
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
-/// A request for an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObjectRequest {
     pub clock_time: u64,

@@ -27,7 +27,6 @@ const THOUSANDS: [&[u8]; 9] = [
 ];
 const BAD_GROUPS: &str = "not a number with groups of three digits";
 
-/// Separator between fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Separator(u8);
 

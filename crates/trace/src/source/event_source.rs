@@ -12,7 +12,6 @@ use crate::Record;
 /// at most 512 KiB, which is about 11,000 events.
 const WINDOW_EVENTS: usize = 1 << 16;
 
-/// A stream of such events.
 pub(crate) trait EventStream: Send {
     /// The next event; `None` at the end.
     fn next(&mut self) -> Result<Option<BlockEvent>, Stop>;
@@ -40,11 +39,9 @@ pub(crate) struct EventOrder {
 /// Requests of a block layer that are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deliver {
-    /// Queued requests.
     Queued,
     /// Queued requests, with counts of the merged and issued ones.
     QueuedCounted,
-    /// Issued requests.
     Issued,
 }
 

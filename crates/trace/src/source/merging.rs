@@ -80,7 +80,6 @@ pub(super) struct Merging {
     pieces: Spans,
     /// Commands that have not completed.
     commands: Spans,
-    /// Number of the next command.
     next_command: u64,
     counts: LayerCounts,
 }

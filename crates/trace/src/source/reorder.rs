@@ -73,7 +73,6 @@ impl<T> ReorderBuffer<T> {
         }
     }
 
-    /// The earliest item.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let from_late = match (self.in_order.front(), self.late.peek()) {

@@ -29,7 +29,6 @@ impl Place {
 /// A span: its place and the block behind it.
 pub(super) type Span = (Place, u64);
 
-/// Spans of blocks.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     ends: BTreeMap<Place, u64>,

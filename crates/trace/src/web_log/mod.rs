@@ -132,7 +132,6 @@ impl WebLog {
     }
 }
 
-/// Site and path.
 type Name = (Box<[u8]>, Box<[u8]>);
 
 /// A request as the log has it.

@@ -76,7 +76,6 @@ fn form(path: &Path) -> Option<Form> {
 /// The file that is written and how far it is, for messages.
 struct Target {
     file: String,
-    /// Records written.
     records: u64,
 }
 

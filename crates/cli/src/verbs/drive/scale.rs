@@ -126,7 +126,6 @@ struct Document<'a> {
     scaled: Sheet,
 }
 
-/// Effect of scaling.
 #[derive(Serialize)]
 struct Sheet {
     drive: DriveIdentity,

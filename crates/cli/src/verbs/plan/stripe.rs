@@ -51,7 +51,6 @@ pub struct StripeArgs {
     json: bool,
 }
 
-/// Highest headroom.
 const HEADROOM_MAX: f64 = 1000.0;
 
 fn headroom(text: &str) -> Result<f64, String> {

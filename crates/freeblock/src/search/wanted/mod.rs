@@ -44,7 +44,6 @@ pub struct Delivered {
     pub blocks: u64,
 }
 
-/// All wanted blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     layers: Vec<Layer>,

@@ -94,7 +94,6 @@ impl LargeRequest {
     }
 }
 
-/// All large requests.
 #[derive(Default)]
 pub(crate) struct LargeRequests {
     open: BTreeMap<u64, LargeRequest>,

@@ -35,12 +35,11 @@ use crate::tasks::{CommandData, OwnRead, ServedTasks};
 /// A client's request. `start` is its first block of 512 B, `blocks` their number; with `fua` the blocks
 /// are on the media before the answer.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum Request {
     /// Reads into `data`, or writes it.
     Transfer {
-        /// Read or write.
         op: Op,
-        /// First block.
         start: Lbn,
         /// Whole blocks: the data to write, or a buffer to read into.
         data: Vec<u8>,
@@ -48,19 +47,11 @@ pub enum Request {
         fua: bool,
     },
     /// Reads blocks of 512 B, so that the device keeps them in its cache.
-    Cache {
-        /// First block.
-        start: Lbn,
-        /// Their number.
-        blocks: u64,
-    },
+    Cache { start: Lbn, blocks: u64 },
     /// Erases blocks of 512 B.
     Erase {
-        /// TRIM, or zeroes.
         how: Erase,
-        /// First block.
         start: Lbn,
-        /// Their number.
         blocks: u64,
         /// Force unit access.
         fua: bool,

@@ -117,7 +117,6 @@ struct Group {
     bitmap: u64,
     inode_bitmap: u64,
     inode_table: u64,
-    /// Free clusters.
     free: u64,
     is_uninit: bool,
 }
@@ -281,7 +280,6 @@ impl Ext4Layout {
         self.table_blocks().min(self.first_meta_block)
     }
 
-    /// The block that has this block of descriptors.
     fn descriptor_block(&self, number: u64) -> u64 {
         let superblock = SUPERBLOCK / self.block_bytes;
         if number < self.first_meta_block {

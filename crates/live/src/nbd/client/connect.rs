@@ -20,48 +20,31 @@ const BUFFER_BYTES: usize = 16 << 10;
 
 /// Reason why there is no connection.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ConnectError {
     /// No server answers, or TLS failed.
     #[error("{uri}: {source}")]
-    System {
-        /// The server.
-        uri: Box<Uri>,
-        /// Error of the system or of TLS.
-        source: io::Error,
-    },
+    System { uri: Box<Uri>, source: io::Error },
     /// The server breaks the rules.
     #[error("{uri}: {violation}")]
-    Violation {
-        /// The server.
-        uri: Box<Uri>,
-        /// Violation of the protocol.
-        violation: Violation,
-    },
+    Violation { uri: Box<Uri>, violation: Violation },
     /// The server does not want this.
     #[error("{uri}: {refused}{}", way_out(refused))]
     Refused {
-        /// The server.
         uri: Box<Uri>,
         /// Refusal of the server, with its reason.
         refused: codec::Refused,
     },
     /// This cannot be asked of the server.
     #[error("{uri}: {misuse}")]
-    Misuse {
-        /// The server.
-        uri: Box<Uri>,
-        /// Misuse of the session.
-        misuse: codec::Misuse,
-    },
+    Misuse { uri: Box<Uri>, misuse: codec::Misuse },
     /// The server takes too long.
     #[error("{uri}: the server has not let us in after {after:?}")]
     Slow {
-        /// The server.
         uri: Box<Uri>,
         /// Time of the wait.
         after: Duration,
     },
-    /// No certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }

@@ -138,15 +138,11 @@ pub struct Refused<T> {
 
 /// Reason why a request was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum Refusal {
     /// As much is in flight as the limits allow: wait for an answer.
     #[error("{requests} requests with {bytes} bytes are in flight, which is the limit")]
-    Full {
-        /// Requests in flight.
-        requests: usize,
-        /// Their data.
-        bytes: u64,
-    },
+    Full { requests: usize, bytes: u64 },
     /// The server would not take it: beyond the end, not aligned, not offered.
     #[error("{0}")]
     Invalid(String),
@@ -179,7 +175,6 @@ struct Shared<T> {
     is_ending: AtomicBool,
 }
 
-/// Requests in flight.
 struct Flight<T> {
     /// Requests that the receiver does not know yet.
     fresh: Vec<(Asked, T)>,

@@ -34,11 +34,11 @@ pub(super) use layer::Layer;
 
 /// Reason why there can be no TLS.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum TlsError {
     /// A file is missing or invalid.
     #[error("{}: {fault}", path.display())]
     File {
-        /// Path of the file.
         path: PathBuf,
         /// Fault of the file, and what must be there.
         fault: String,
@@ -48,18 +48,10 @@ pub enum TlsError {
         "{uri}: nbds needs the certificates: append tls-certificates=DIR, a folder with ca-cert.pem \
          (pre-shared keys are not supported)"
     )]
-    NoCertificates {
-        /// The server.
-        uri: Box<Uri>,
-    },
+    NoCertificates { uri: Box<Uri> },
     /// The name that the certificate would be checked by is none.
     #[error("{uri}: {name:?} cannot stand in a certificate: give another with tls-hostname=NAME")]
-    Name {
-        /// The server.
-        uri: Box<Uri>,
-        /// The name.
-        name: String,
-    },
+    Name { uri: Box<Uri>, name: String },
 }
 
 /// Certificates and keys of a server. Where other machines can connect it is always required, and so is a

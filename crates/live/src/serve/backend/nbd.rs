@@ -19,6 +19,7 @@ use crate::nbd::{Answer, Client, ClientLimits, ConnectError, Refusal, Refused, R
 
 /// Reason why an export is no device.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum ExportError {
     /// There is no connection to it.
     #[error(transparent)]
@@ -28,18 +29,10 @@ pub enum ExportError {
         "{uri}: the export is read-only, and it is to be written: have its server offer it for \
          writing (nbdkit without -r, qemu-nbd without --read-only)"
     )]
-    ReadOnly {
-        /// The export.
-        uri: Box<Uri>,
-    },
+    ReadOnly { uri: Box<Uri> },
     /// The system gives no thread for it.
     #[error("{uri}: no thread for it: {source}")]
-    Thread {
-        /// The export.
-        uri: Box<Uri>,
-        /// Error of the system.
-        source: io::Error,
-    },
+    Thread { uri: Box<Uri>, source: io::Error },
 }
 
 /// Longest data of a command that goes to the socket in the caller's thread: a socket that reports room has
@@ -63,7 +56,6 @@ struct OpenExport {
 
 /// Identifies the command of an answer.
 struct Tag {
-    /// The command's number.
     id: u64,
     /// Part of a command that was sent in several, by number.
     part: Option<(Arc<Mutex<Parts>>, usize)>,

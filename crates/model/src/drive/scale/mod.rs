@@ -84,15 +84,11 @@ pub struct YearlyRates {
 
 /// Reason why a drive cannot be scaled.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[allow(missing_docs)]
 pub enum ScaleError {
     /// A factor that no drive is scaled by.
     #[error("the factor `{name}` is {factor}, but {FACTOR_MIN} to {FACTOR_MAX} are allowed")]
-    Factor {
-        /// Name of the dimension.
-        name: &'static str,
-        /// The value given.
-        factor: f64,
-    },
+    Factor { name: &'static str, factor: f64 },
     /// The drive to be scaled is none.
     #[error("the drive to be scaled: {0}")]
     Original(BuildDriveError),

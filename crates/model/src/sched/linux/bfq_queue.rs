@@ -17,7 +17,6 @@ const BACK_BLOCKS_MAX: u64 = 32_768;
 const BACK_PENALTY: u64 = 2;
 /// Blocks that an asynchronous block counts as: `bfq_async_charge_factor`.
 const ASYNC_CHARGE: u64 = 3;
-/// Weight of every queue.
 pub(super) const WEIGHT: u64 = 100;
 /// Bits of a virtual time after the point: `BFQ_SERVICE_SHIFT`.
 const SERVICE_SHIFT: u32 = 22;

@@ -33,7 +33,6 @@ const SAMPLES_WAIT: SimDuration = SimDuration::from_secs(1);
 /// From a completion to the next look at latencies.
 const LOOK_AFTER: SimDuration = SimDuration::from_ms(100);
 
-/// Latencies by bucket.
 type Histogram = [u64; BUCKETS];
 
 /// A kind of request, with what the kernel fixes for it.

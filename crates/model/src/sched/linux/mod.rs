@@ -50,18 +50,15 @@ pub use block_layer::BlockLayer;
 
 /// A read or write on its way to a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct IoRequest {
-    /// Read or write.
     pub op: Op,
-    /// First block.
     pub start: Lbn,
-    /// Number of blocks.
     pub blocks: u32,
     /// Force unit access.
     pub fua: bool,
     /// Unique and ascending in order of arrival.
     pub sequence: u64,
-    /// Time of arrival.
     pub arrival: SimTime,
     /// Time at which the scheduler received it.
     pub queued: SimTime,

@@ -40,7 +40,6 @@ impl SortedRequests {
         self.by_start.remove(&(request.start, request.sequence));
     }
 
-    /// The oldest request.
     pub fn oldest(&self) -> Option<IoRequest> {
         self.get(*self.by_age.first_key_value()?.0)
     }

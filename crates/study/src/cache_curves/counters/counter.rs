@@ -40,7 +40,6 @@ pub(super) fn uses(accesses: &[Access]) -> impl Iterator<Item = Use> {
 
 /// Caches of one policy that see all accesses in order.
 pub(in crate::cache_curves) trait Counter: Send {
-    /// The next accesses.
     fn process(&mut self, accesses: &[Access]);
 
     /// The warm-up ends: later accesses count.

@@ -2,7 +2,6 @@
 
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 
-/// The block.
 pub(super) const BLOCK: Bytes = Bytes::from_kib(4);
 
 pub(super) fn in_blocks(bytes: Bytes) -> u64 {

@@ -94,12 +94,11 @@ impl StripeOptions {
 
 /// Choice of the stripe unit, and the effect of each choice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct StripePlan {
-    /// Options of the plan.
     pub options: StripeOptions,
     /// The drive of every disk.
     pub drive: String,
-    /// Number of disks.
     pub disks: u32,
     /// Requests a second.
     pub rate: f64,

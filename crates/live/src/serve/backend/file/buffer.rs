@@ -28,7 +28,6 @@ impl Buffer {
         Self { memory, begin, length }
     }
 
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.begin..self.begin + self.length]
     }

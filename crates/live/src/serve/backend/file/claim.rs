@@ -18,25 +18,17 @@ use super::{holders, loops};
 
 /// Reasons why a file or device cannot be served.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum OpenError {
-    /// The system refuses.
     #[error("{}: {source}", path.display())]
-    System {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    System { path: PathBuf, source: io::Error },
     /// Somebody else has it.
     #[error(
         "{}: another process has it open for itself, as a server has: end that one first; \
          --shared-device does not override a server's lock",
         path.display()
     )]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The system has it in use, or another program has claimed it.
     #[error(
         "{}: is in use ({}): two that write to it destroy its data; release it first, or open it all \
@@ -55,22 +47,14 @@ pub enum OpenError {
          container may do): leave --io away, or give --io threads",
         path.display()
     )]
-    NoRing {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    NoRing { path: PathBuf, source: io::Error },
     /// The device takes no writes.
     #[error(
         "{}: the device is read-only, and it is to be written: have the system offer it for writing \
          (blockdev --setrw, losetup without --read-only, the write protection of a card or drive)",
         path.display()
     )]
-    ReadOnly {
-        /// The device.
-        path: PathBuf,
-    },
+    ReadOnly { path: PathBuf },
     /// The file system is full or read-only for the file's holes.
     #[error(
         "{}: its file system has no room left, and writes to the file's holes may take {}: make room, \
@@ -79,7 +63,6 @@ pub enum OpenError {
         wanted.human_decimal()
     )]
     NoRoom {
-        /// The file.
         path: PathBuf,
         /// Room that the holes may take.
         wanted: Bytes,
@@ -90,12 +73,7 @@ pub enum OpenError {
          with truncate --size",
         path.display()
     )]
-    NoBlock {
-        /// The file.
-        path: PathBuf,
-        /// The file's size.
-        bytes: u64,
-    },
+    NoBlock { path: PathBuf, bytes: u64 },
 }
 
 /// Way to open a file or a block device.

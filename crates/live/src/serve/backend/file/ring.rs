@@ -41,7 +41,6 @@ impl Waker {
     }
 }
 
-/// Wakes the thread.
 pub(super) struct Ringer(Arc<Waker>);
 
 impl Ringer {

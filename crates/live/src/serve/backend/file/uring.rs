@@ -24,14 +24,15 @@ const BYTES_MAX: usize = 1 << 30;
 /// Kind of a request to the system.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// Fill the buffer.
     Read,
-    /// Write the buffer.
     Write,
     /// Brings written data to the media.
     Sync,
     /// Changes the allocation of `length` bytes.
-    Allocate { how: FallocateFlags, length: u64 },
+    Allocate {
+        how: FallocateFlags,
+        length: u64,
+    },
 }
 
 /// A request, from a byte of a file on.
