@@ -183,7 +183,7 @@ pub enum ExtractError {
     Bands { tracks: u64 },
     /// Bands that are not as wide as the others.
     #[error(
-        "block {block}: the tracks there are in no whole bands of {cylinders} cylinders, as those elsewhere are, so no file is written: a band that is narrower than the others, or of which spares take a whole surface, is not understood"
+        "block {block}: elsewhere tracks lie in bands of {cylinders} cylinders, here they do not. No file is written: a narrower band, or one of which spares take a whole surface, is not understood"
     )]
     NarrowerBand {
         /// The first of the zone.

@@ -142,9 +142,8 @@ pub trait Planner: ForegroundObserver + Send {
     /// delays the foreground request.
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>);
 
-    /// Does before the decision about `gap` what is no part of it: weighs tasks, and rebuilds the
-    /// index after a new round, other weights or changes in many places. The decision is the same
-    /// with this call and without.
+    /// Prepares the decision about `gap`: weighs tasks, and rebuilds the index after a new round, other weights
+    /// or changes in many places. The decision is the same without this call, but takes longer.
     fn prepare(&mut self, gap: &Opportunity) {
         let _ = gap;
     }

@@ -69,7 +69,7 @@ impl Links {
 
     /// The neighbours, for a prefetch.
     #[inline]
-    pub fn prefetch(&self, item: u32) {
+    pub fn warm_lines(&self, item: u32) {
         prefetch_index::prefetch_index(&self.0, item as usize);
     }
 }

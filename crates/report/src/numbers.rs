@@ -44,8 +44,8 @@ pub(crate) fn decisions(of: &str, times: &Distribution) -> Option<String> {
     let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
     (times.count() > 0).then(|| {
         format!(
-            "a decision{of} took here: {}; upkeep of the index and other work of the machine are in it, \
-             making it anew, and weighing tasks, is not\n",
+            "a decision{of} took here: {}; with small changes of the index and other work of the machine, without \
+             the time to rebuild the index and to weigh tasks\n",
             spread()
         )
     })

@@ -1,5 +1,13 @@
 //! The search for what to do in a gap: what is wanted where, bounds on what tracks and cylinders offer,
 //! and the rules that look for the best.
+//!
+//! ```text
+//!   what is wanted     wanted, tracks, regular_tracks, track_extent, region_weights
+//!   what fits a gap    reach (how long the head may stay where), cylinder_range
+//!   bounds             index (the tree), arcs, path_arcs, block_start_mask, sibling_bounds
+//!   the search         best_first, with frontier (nodes that wait) and known (the best so far); field (its inputs)
+//!   rules              greedy (one track), paths (several stops), chains (tracks of one cylinder)
+//! ```
 
 mod arcs;
 mod best_first;

@@ -90,7 +90,7 @@ impl TaskParts {
         self.of(order.range()).iter().map(|extent| extent.blocks.get()).sum()
     }
 
-    /// Takes what a client has written out of what is not read: regions, in ascending order and apart
+    /// Reads skipped blocks all the same where a client has written: regions, in ascending order and apart
     /// from each other.
     pub(crate) fn read_again_where_written(&mut self, order: &TaskOrder, written: &[Extent]) {
         let size = u64::from(order.size());

@@ -248,10 +248,10 @@ impl ControlServer {
             let _inside = runtime.enter();
             UnixListener::from_std(listener).and_then(Peers::new).map_err(system)?
         };
-        let (stop, told) = watch::channel(false);
+        let (stop, shutdown) = watch::channel(false);
         let server = Arc::new(Controlled::new(serving, limits));
         let thread = thread::Builder::new().name("control".into());
-        let thread = thread.spawn(move || serve(&runtime, listener, server, told));
+        let thread = thread.spawn(move || serve(&runtime, listener, server, shutdown));
         let thread = Some(thread.map_err(system)?);
         Ok(Self { file, stop, thread })
     }
@@ -273,7 +273,12 @@ impl Drop for ControlServer {
     }
 }
 
-fn serve(runtime: &Runtime, listener: Peers, server: Arc<Controlled>, told: watch::Receiver<bool>) {
+fn serve(
+    runtime: &Runtime,
+    listener: Peers,
+    server: Arc<Controlled>,
+    shutdown: watch::Receiver<bool>,
+) {
     let limits = server.limits;
     let (router, _) = routes::all().with_state(server).split_for_parts();
     let router = router
@@ -282,8 +287,8 @@ fn serve(runtime: &Runtime, listener: Peers, server: Arc<Controlled>, told: watc
         .layer(DefaultBodyLimit::max(REQUEST_MAX));
     runtime.block_on(async {
         tokio::select! {
-            () = connections::serve(listener, router, limits, told.clone()) => {}
-            () = async { connections::ended(told).await; tokio::time::sleep(GRACE).await } => {}
+            () = connections::serve(listener, router, limits, shutdown.clone()) => {}
+            () = async { connections::ended(shutdown).await; tokio::time::sleep(GRACE).await } => {}
         }
     });
 }

@@ -126,7 +126,7 @@ impl Places {
         let of_peer = decided().filter(|open| open.peer == peer).count();
         let of_owner = decided().filter(|open| open.owner == owner).count();
         let of_owner_max = (connections_max - connections_max / 4).max(1);
-        // What cannot be told apart is no process, but may be many.
+        // A peer without a process number may be many programs, so all of its owner's count together.
         let of_peer_max = match peer {
             Some(Peer::Process(number)) if number != 0 => (connections_max / 2).max(1),
             _ => of_owner_max,

@@ -113,7 +113,7 @@ impl Eviction for Arc {
         self.queues.len(T1) + self.queues.len(T2)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

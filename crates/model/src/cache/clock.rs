@@ -51,7 +51,7 @@ impl Eviction for Clock {
         self.queues.len(TURN)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

@@ -40,8 +40,8 @@ pub(super) trait Eviction: Send + fmt::Debug {
     /// Resident keys.
     fn len(&self) -> u32;
 
-    /// Announces a key that will be used very soon.
-    fn prefetch(&self, key: u64);
+    /// Brings the memory of a key that will be used very soon near the processor.
+    fn warm_lines(&self, key: u64);
 
     /// Announces what the next eviction will need.
     fn prefetch_victim(&self);
@@ -90,10 +90,10 @@ pub(super) trait Eviction: Send + fmt::Debug {
         for (at, &key) in keys.iter().enumerate() {
             // The table's cell first, then what the cell leads to: each takes a while to arrive.
             if let Some(&later) = keys.get(at + CELL_AHEAD) {
-                self.keys().prefetch(later);
+                self.keys().warm_lines(later);
             }
             if let Some(&soon) = keys.get(at + SLOT_AHEAD) {
-                self.prefetch(soon);
+                self.warm_lines(soon);
             }
             self.prefetch_victim();
             hits += u64::from(self.process(key));

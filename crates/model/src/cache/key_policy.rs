@@ -93,7 +93,7 @@ impl Eviction for ByKey {
         self.keys.len() as u32
     }
 
-    fn prefetch(&self, _: u64) {}
+    fn warm_lines(&self, _: u64) {}
 
     fn prefetch_victim(&self) {}
 }

@@ -68,11 +68,11 @@ impl Keys {
 
     /// Announces that `key` will be looked for soon.
     #[inline]
-    pub fn prefetch(&self, key: u64) {
-        self.index.prefetch(key);
+    pub fn warm_lines(&self, key: u64) {
+        self.index.warm_lines(key);
     }
 
-    /// The slot that `key` has most likely, once its [`Self::prefetch`] is done; announces its key.
+    /// The slot that `key` has most likely, once its [`Self::warm_lines`] is done; announces its key.
     #[inline]
     pub fn prefetch_slot(&self, key: u64) -> Option<u32> {
         let slot = self.index.likely(key)?;

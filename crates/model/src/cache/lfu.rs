@@ -82,15 +82,15 @@ impl Eviction for Lfu {
         self.len
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         if let Some(slot) = self.keys.prefetch_slot(key) {
-            self.links.prefetch(slot);
+            self.links.warm_lines(slot);
         }
     }
 
     fn prefetch_victim(&self) {
         if let Some(slot) = self.rarest() {
-            self.keys.prefetch(self.keys.key(slot));
+            self.keys.warm_lines(self.keys.key(slot));
         }
     }
 }

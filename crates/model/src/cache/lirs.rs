@@ -166,7 +166,7 @@ impl Eviction for Lirs {
         self.queues.len(LIR) + self.queues.len(HIR)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

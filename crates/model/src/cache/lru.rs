@@ -49,7 +49,7 @@ impl Eviction for Lru {
         self.queues.len(USED)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

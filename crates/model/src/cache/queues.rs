@@ -144,7 +144,7 @@ impl<const N: usize> Queues<N> {
     pub fn prefetch_slot(&self, key: u64) {
         if let Some(slot) = self.keys.prefetch_slot(key) {
             prefetch_index(&self.tags, slot as usize);
-            self.links.prefetch(slot);
+            self.links.warm_lines(slot);
         }
     }
 
@@ -158,7 +158,7 @@ impl<const N: usize> Queues<N> {
     #[inline]
     pub fn prefetch_removal(&self, slot: Option<u32>) {
         if let Some(slot) = slot {
-            self.keys.prefetch(self.keys.key(slot));
+            self.keys.warm_lines(self.keys.key(slot));
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) trait Weights: std::fmt::Debug + Send + Default {
 
 /// Every key weighs 1.
 #[derive(Debug, Default)]
-pub(super) struct ByKey;
+pub(super) struct EachKey;
 
 /// Every object weighs its bytes.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub(super) struct ByBytes {
     queues: [u64; 3],
 }
 
-impl Weights for ByKey {
+impl Weights for EachKey {
     #[inline]
     fn of(&self, _: u32) -> u64 {
         1
@@ -199,7 +199,7 @@ impl<W: Weights> Eviction for S3Fifo<W> {
         self.queues.len(SMALL) + self.queues.len(MAIN)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

@@ -63,7 +63,7 @@ impl Eviction for Sieve {
         self.queues.len(ARRIVED)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

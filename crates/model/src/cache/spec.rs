@@ -15,7 +15,7 @@ use super::fifo::Fifo;
 use super::lfu::Lfu;
 use super::lirs::Lirs;
 use super::lru::Lru;
-use super::s3_fifo::{ByBytes, ByKey, S3Fifo};
+use super::s3_fifo::{ByBytes, EachKey, S3Fifo};
 use super::sieve::Sieve;
 use super::two_q::TwoQ;
 use super::w_tiny_lfu::WTinyLfu;
@@ -119,7 +119,7 @@ pub const POLICIES: &[CachePolicyRow] = &[
         source: "Yang et al., SOSP 2023",
         policy: CachePolicy::S3Fifo,
         is_usual: true,
-        build: |capacity| Box::new(S3Fifo::<ByKey>::new(capacity.into())),
+        build: |capacity| Box::new(S3Fifo::<EachKey>::new(capacity.into())),
         build_for_objects: Some(|bytes| Box::new(S3Fifo::<ByBytes>::new(bytes))),
     },
     CachePolicyRow {

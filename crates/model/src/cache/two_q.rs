@@ -83,7 +83,7 @@ impl Eviction for TwoQ {
         self.queues.len(A1_IN) + self.queues.len(AM)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

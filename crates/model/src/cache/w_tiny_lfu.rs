@@ -110,7 +110,7 @@ impl Eviction for WTinyLfu {
         self.queues.len(WINDOW) + self.queues.len(PROBATION) + self.queues.len(PROTECTED)
     }
 
-    fn prefetch(&self, key: u64) {
+    fn warm_lines(&self, key: u64) {
         self.queues.prefetch_slot(key);
     }
 

@@ -55,8 +55,8 @@ impl<'a> Course<'a> {
         let potential = |at: &Progress| percent(self.potential_bytes(at.gaps));
         let delivered = |at: &Progress| percent(at.blocks as f64 * self.block_bytes);
         // The potential ends with all blocks.
-        let sample_share = self.round.progress.iter().position(|at| potential(at) > 100.0);
-        let until = sample_share.unwrap_or(self.round.progress.len());
+        let all = self.round.progress.iter().position(|at| potential(at) > 100.0);
+        let until = all.unwrap_or(self.round.progress.len());
         [
             line("delivered", self.points(&self.round.progress, delivered)),
             line("potential", self.points(&self.round.progress[..until], potential)),

@@ -371,8 +371,8 @@ fn share(ns: u128, load: &RunResult) -> f64 {
     ns as f64 / load.arms_ns.max(1) as f64
 }
 
-/// Larger ones than a server takes where tracks are long: there are fewer bursts before the gaps reach next
-/// to nothing, and until then a scan reads nearly the same in them.
+/// Block size of the scan. It may be larger than a server's: fewer bursts then pass before the gaps yield next to
+/// nothing, and a scan reads nearly the same in them until then.
 fn block_size(drive: &Drive) -> Bytes {
     uses::block_size(drive, Blocks::new(1)..=Blocks::new(BLOCK_SIZE_MAX.into())).bytes()
 }

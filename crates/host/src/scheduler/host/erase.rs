@@ -131,7 +131,7 @@ impl HostScheduler {
                 let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
                 let copy =
                     self.add(Op::Read, read.start, data, false, RequestOwner::Task(read), id);
-                return self.begin(copy);
+                return self.release(copy);
             }
         }
         self.waiting_for_reader.remove(&id);
@@ -155,7 +155,7 @@ impl HostScheduler {
         let bytes = (end(WRITTEN_AT_ONCE, start, to) - start.get()) * BLOCK_BYTES;
         let zeroes = vec![0; bytes as usize];
         let write = self.add(Op::Write, start, zeroes, fua, owner, id);
-        self.begin(write);
+        self.release(write);
     }
 
     /// Continues the erasures whose next copy has room by now. A reader without room for too long loses its

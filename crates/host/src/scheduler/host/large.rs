@@ -262,10 +262,10 @@ impl HostScheduler {
                 let fua = fua && !self.abilities.flush;
                 self.erase(how, (from, to), fua, owner);
             }
-            Action::Read { .. } => drop(self.take(Op::Read, start, data, false, owner)),
+            Action::Read { .. } => drop(self.enqueue_transfer(Op::Read, start, data, false, owner)),
             Action::Write => {
                 self.prepare_write(from, to - from);
-                self.take(Op::Write, start, data, fua && self.abilities.fua, owner);
+                self.enqueue_transfer(Op::Write, start, data, fua && self.abilities.fua, owner);
             }
         }
     }

@@ -424,7 +424,7 @@ impl HostScheduler {
             }
             Request::Cache { start, blocks } => {
                 let data = vec![0; (blocks * BLOCK_BYTES) as usize];
-                self.take(Op::Read, start, data, false, RequestOwner::Client(client))
+                self.enqueue_transfer(Op::Read, start, data, false, RequestOwner::Client(client))
             }
             Request::Erase { how, start, blocks, fua } => {
                 let bounds = (start.get(), start.get() + blocks);
@@ -436,7 +436,7 @@ impl HostScheduler {
                     // the write.
                     self.prepare_write(start.get(), data.len() as u64 / BLOCK_BYTES);
                 }
-                self.take(op, start, data, fua, RequestOwner::Client(client))
+                self.enqueue_transfer(op, start, data, fua, RequestOwner::Client(client))
             }
         }
     }
@@ -465,17 +465,24 @@ impl HostScheduler {
 
     fn read_for_task(&mut self, read: OwnRead) {
         let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
-        self.take(Op::Read, read.start, data, false, RequestOwner::Task(read));
+        self.enqueue_transfer(Op::Read, read.start, data, false, RequestOwner::Task(read));
     }
 
-    /// Takes a transfer of a client or a task; returns its number.
-    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, owner: RequestOwner) -> u64 {
+    /// Queues a transfer of a client or a task behind those it overlaps with; returns its number.
+    fn enqueue_transfer(
+        &mut self,
+        op: Op,
+        start: Lbn,
+        data: Vec<u8>,
+        fua: bool,
+        owner: RequestOwner,
+    ) -> u64 {
         // The number of the request is its place: later requests to the same blocks wait behind it.
         let place = self.next_request;
         let id = self.add(op, start, data, fua, owner, place);
         let (from, to) = self.pending[&id].bounds();
         if self.order.arrived(id, from..to, op == Op::Write) {
-            self.begin(id);
+            self.release(id);
         }
         id
     }
@@ -515,7 +522,7 @@ impl HostScheduler {
     }
 
     /// Hands a request that waits for no other to the scheduler.
-    fn begin(&mut self, id: u64) {
+    fn release(&mut self, id: u64) {
         if self.erasures.contains_key(&id) {
             return self.continue_erasure(id);
         }
@@ -860,7 +867,7 @@ impl HostScheduler {
             return self.continue_erasure(place);
         }
         for next in self.order.done(place) {
-            self.begin(next);
+            self.release(next);
         }
     }
 
@@ -881,7 +888,7 @@ impl HostScheduler {
         for read in instead {
             let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
             let id = self.add(Op::Read, read.start, data, false, RequestOwner::Task(read), place);
-            self.begin(id);
+            self.release(id);
         }
     }
 

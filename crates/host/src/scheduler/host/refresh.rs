@@ -69,7 +69,7 @@ impl HostScheduler {
             self.tasks.next_write(now, idle_since, |from, to| self.order.is_free(from..to))
         {
             let (fua, owner) = (self.abilities.fua, RequestOwner::Refresh(write.number));
-            self.take(Op::Write, write.start, write.data, fua, owner);
+            self.enqueue_transfer(Op::Write, write.start, write.data, fua, owner);
         }
         if self.refresh_flush.is_none() && self.tasks.is_flush_due() {
             let flush = self.number();
