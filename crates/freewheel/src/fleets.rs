@@ -79,9 +79,11 @@ pub fn fleet_members(
     Ok(members(path, options, drive, &devices(output), report)?)
 }
 
-/// Studies every drive, and writes table, document, page, and the reports of drives that are worth a look. A study
-/// that was killed goes on where it was: its rows are in the journal until everything is written. `progress` receives
-/// the name of a part of the work, done and total, from any thread.
+/// Studies many drives, each with its own trace, into one table and one page.
+///
+/// Writes a document, too, and the reports of drives that are worth a look. A study that was killed goes on where it
+/// was: its rows are in the journal until everything is written. `progress` receives the name of a part of the work,
+/// done and total, from any thread.
 pub fn fleet(
     fleet: &Fleet,
     output: &FleetOutput,

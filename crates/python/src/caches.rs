@@ -21,7 +21,9 @@ use crate::table::Columns;
 use crate::trace::{self, Source};
 use crate::values::{OneOrMore, argument, choice, parsed};
 
-/// How much memory a trace is worth.
+/// The document of `freewheel cache`.
+///
+/// Its table has a row a policy and size.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct CacheReport {
     report: Arc<freewheel::caches::CacheReport>,

@@ -15,6 +15,8 @@ use crate::table::Columns;
 use crate::values::OneOrMore;
 
 /// The claims that were run.
+///
+/// The table has a row a number.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct ClaimsReport {
     done: Arc<ClaimsDone>,
@@ -46,7 +48,9 @@ pub fn claim_titles(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Runs the experiments behind claims, all if none is given, and compares them with the papers.
+/// Runs the experiment behind a claim, and compares its numbers with the paper's.
+///
+/// `ids` are one or several of `claims()`, all if none is given.
 #[pyfunction]
 #[pyo3(signature = (ids=None, *, quick=false, seeds=None, recordings=None, progress=None))]
 pub fn reproduce(

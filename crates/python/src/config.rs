@@ -10,7 +10,9 @@ use crate::fault::{Fault, KEYS};
 use crate::toml_values::{toml_table, toml_value};
 use crate::values::{argument, choice};
 
-/// An experiment: its keys are those of `freewheel.schema()`.
+/// A simulation: everything that determines its result, except the bytes of a trace.
+///
+/// Its keys are those of `schema()`, and of the TOML that `freewheel sim` reads.
 #[pyclass(frozen, eq, module = "freewheel")]
 #[derive(Clone, PartialEq)]
 pub struct SimConfig {
@@ -115,7 +117,7 @@ impl SimConfig {
         Ok(Self { inner: parse(py, &ConfigSource::Keys(table.to_string()), &[])? })
     }
 
-    /// Reads an experiment from a file of TOML.
+    /// Reads an experiment from a file of TOML. Paths in it count from its folder.
     #[staticmethod]
     #[pyo3(signature = (path, *, overrides=None))]
     fn load(
@@ -136,7 +138,7 @@ impl SimConfig {
         Ok(Self { inner: parse(py, &source, &override_texts(overrides)?)? })
     }
 
-    /// The same experiment with other values, as `{"workload.outstanding": 20}`.
+    /// The same experiment with other values, as `{"workload.outstanding": 20}`. None removes a key.
     fn replace(&self, py: Python<'_>, overrides: &Bound<'_, PyDict>) -> PyResult<Self> {
         let source = ConfigSource::Keys(toml_text(&self.inner)?);
         Ok(Self { inner: parse(py, &source, &override_texts(Some(overrides))?)? })

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::report::{Parts, Report};
 use crate::values::{Size, argument};
 
-/// A drive.
+/// A drive: one that ships, one of a drive file, or a scaled one.
 #[pyclass(frozen, module = "freewheel")]
 pub struct Drive {
     model: Arc<Model>,
@@ -107,7 +107,9 @@ impl Drive {
         Ok(Self::new(spec, drive, Some(name)))
     }
 
-    /// Reads a drive out of DiskSim's parameter files. What they name is looked for beside them.
+    /// Reads a drive out of DiskSim's parameter files.
+    ///
+    /// Files that they name are looked for beside them.
     #[staticmethod]
     #[pyo3(signature = (*files))]
     fn import_disksim(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Self> {
@@ -129,7 +131,7 @@ impl Drive {
         Self::of_spec(imported.spec).map_err(|fault| fault.raise(py))
     }
 
-    /// The same drive with other technology: factors, or years of change.
+    /// The same drive with other technology: factors, or years of change at historical rates.
     #[pyo3(signature = (*, years=None, seek=None, rpm=None, linear_density=None, track_density=None, surfaces=None, capacity=None, name=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     fn scale(
@@ -275,7 +277,7 @@ impl Drive {
     }
 }
 
-/// Names of the drives that ship.
+/// Names of the shipped drives, sorted.
 #[pyfunction]
 #[pyo3(name = "drives")]
 pub fn drive_names() -> Vec<&'static str> {

@@ -20,13 +20,17 @@ use crate::table::Columns;
 use crate::trace;
 use crate::values::{choice, path_text};
 
-/// A drive that was found out.
+/// Cost and results of an extraction.
+///
+/// Its table has a row a value.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct Extraction {
     found: Arc<freewheel::Extraction>,
 }
 
-/// A drive file held against a measured trace.
+/// Results of a validation. Times in milliseconds.
+///
+/// Its table has a row a part of the trace.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct Validation {
     validation: Arc<freewheel::extraction::Validation>,
@@ -68,8 +72,9 @@ impl Target {
     }
 }
 
-/// Finds the parameters of a drive by timing reads of it. It is a `Drive` or `"emulated:NAME"` in virtual time, or
-/// the path of a block device.
+/// Finds the parameters of a drive by timing reads of it.
+///
+/// The target is a `Drive` or `"emulated:NAME"` in virtual time, or the path of a block device.
 #[pyfunction]
 #[pyo3(signature = (target, *, name="extracted", seed=1, surfaces=false, progress=None))]
 pub fn extract(

@@ -19,13 +19,15 @@ use crate::sweeps::frame;
 use crate::trace::{self, Source};
 use crate::values::{argument, path_text, word};
 
-/// Many drives, each studied with its own trace.
+/// The studies of a fleet with what follows from them.
+///
+/// Its table has a row a drive, and its page is `fleet.html`.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct FleetReport {
     report: Arc<fleets::FleetReport>,
 }
 
-/// Studies many drives, each with its own trace, on all cores or where `executor` runs them.
+/// Studies many drives, each with its own trace, into one table and one page.
 #[pyfunction]
 #[pyo3(signature = (
     traces, *, drive=None, places=None, output=None, gaps=false, changes=true, checks=false, goal="mean",
@@ -223,7 +225,7 @@ impl FleetReport {
         self.report.resumed
     }
 
-    /// Names of the drives that are worth a look, the first of them most.
+    /// Names of the drives that are worth a look, the first of them most; 10 at most unless said otherwise.
     #[pyo3(signature = (most=None))]
     fn worth_a_look(&self, most: Option<usize>) -> Vec<String> {
         let found = self.report.worth_a_look(most.unwrap_or(REPORTS)).into_iter();

@@ -16,13 +16,15 @@ use crate::table::Columns;
 use crate::trace;
 use crate::values::OneOrMore;
 
-/// Misses of caches that hold whole objects.
+/// The document of `freewheel cache --by-object`.
+///
+/// Its table has a row a policy and size.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct ObjectReport {
     report: Arc<caches::ObjectReport>,
 }
 
-/// Counts the misses of caches that hold whole objects, as libCacheSim does.
+/// Counts the misses of caches whose objects have sizes of their own, as a cache simulator does.
 #[pyfunction]
 #[pyo3(signature = (trace, *, policies=None, sizes=None, device=None, progress=None))]
 pub fn object_curves(
@@ -104,7 +106,7 @@ impl ObjectReport {
         self.report.curves.objects
     }
 
-    /// Bytes of these.
+    /// Bytes of these, each with the size of its first use.
     #[getter]
     fn footprint_bytes(&self) -> u64 {
         self.report.curves.footprint_bytes

@@ -20,13 +20,17 @@ use crate::table::Columns;
 use crate::trace::{self, Source, Trace};
 use crate::values::{Size, Time, argument, choice, path_text};
 
-/// How finely to stripe.
+/// The document of `freewheel plan stripe`.
+///
+/// Its table has a row a stripe unit.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct StripeReport {
     report: Arc<plans::StripeReport>,
 }
 
-/// Which files to move.
+/// The document of `freewheel plan place`.
+///
+/// Its table has a row a move, in order.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct PlaceReport {
     report: Arc<plans::PlaceReport>,
@@ -53,7 +57,8 @@ impl Input {
     }
 }
 
-/// Works out how finely to stripe files or a volume over equal disks.
+/// Works out how finely to stripe files or a volume over equal disks, and simulates their requests with each stripe
+/// unit that is tried.
 #[pyfunction]
 #[pyo3(signature = (
     source, *, drive=None, disks=None, load=1.0, headroom=2.0, requests=None, electronics=true,
@@ -193,7 +198,8 @@ impl Placement {
     }
 }
 
-/// Works out which files of a JBOD to move so that clients wait less. It moves nothing.
+/// Works out which files of a JBOD to move so that clients wait less, and simulates their requests before and after.
+/// It moves nothing.
 #[pyfunction]
 #[pyo3(signature = (
     source, *, drive=None, disks=None, fragment=None, load_time="common", device=None, load=1.0,

@@ -24,7 +24,7 @@ pub struct Parts {
     pub frame: Option<Frame>,
 }
 
-/// A result.
+/// A result: a document, a page, a text, and where there is one a table.
 #[pyclass(frozen, subclass, module = "freewheel")]
 pub struct Report {
     parts: Parts,
@@ -71,7 +71,7 @@ impl Report {
         self.page(py)
     }
 
-    /// What the command line says.
+    /// Text of the result for a terminal.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         (self.parts.text)().map_err(|fault| fault.raise(py))
     }

@@ -21,6 +21,8 @@ use crate::report::{Parts, Report};
 use crate::table::op_name;
 
 /// The result of an experiment.
+///
+/// Its table has a row a completion, where they were kept.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct SimReport {
     ran: Arc<Ran>,
@@ -109,7 +111,7 @@ impl Ran {
     }
 }
 
-/// Runs an experiment: a path, a text of TOML, a dict or a `SimConfig`.
+/// Runs an experiment.
 #[pyfunction]
 #[pyo3(signature = (
     config, *, overrides=None, seed=None, policy=None, cache_policy=None, completions=false, progress=None

@@ -18,7 +18,9 @@ use crate::report::{Parts, Report};
 use crate::table::Columns;
 use crate::values::argument;
 
-/// The configurations of a sweep and what came out of each.
+/// The result of a sweep.
+///
+/// Its table has a row a configuration, in order.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct SweepReport {
     document: Arc<Document>,
@@ -32,8 +34,7 @@ struct Document {
     resumed: usize,
 }
 
-/// Runs an experiment with all combinations of some values of its keys, on all cores or where `executor` runs
-/// them, into one table.
+/// Runs an experiment with all combinations of some values of its keys, into one table.
 #[pyfunction]
 #[pyo3(signature = (
     config, *, over, output=None, overrides=None, seed=None, jobs=None, executor=None, progress=None

@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// A trace of block I/O.
+/// A trace of block I/O: a file of any format, or a table.
 #[pyclass(frozen, module = "freewheel")]
 pub struct Trace {
     source: Arc<Source>,
@@ -118,7 +118,9 @@ fn document<'py>(py: Python<'py>, body: &impl Serialize) -> PyResult<Bound<'py, 
 
 #[pymethods]
 impl Trace {
-    /// Opens a trace: a file of any format, or a table.
+    /// Opens a trace.
+    ///
+    /// `name` is what results call a table; the other keywords are those of the command line.
     #[staticmethod]
     #[pyo3(signature = (source, *, format=None, lenient=false, time_unit=None, clock=None, numbers=None, layer="auto", name="table"))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -177,7 +179,7 @@ impl Trace {
         document(py, &character)
     }
 
-    /// Writes the trace to a file whose name ends in .parquet, .csv, .csv.zst or .csv.gz.
+    /// Writes a trace to a file whose name ends in `.parquet`, `.csv`, `.csv.zst` or `.csv.gz`.
     #[pyo3(signature = (output, *, device=None, progress=None))]
     fn convert<'py>(
         &self,
@@ -246,7 +248,7 @@ impl Trace {
     }
 }
 
-/// The formats that are read: name and description.
+/// The formats of traces that are read: name and description.
 #[pyfunction]
 pub fn formats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
