@@ -245,7 +245,7 @@ fn completions_schema() -> SchemaRef {
     let [first, others @ ..] = CompletionRows::INTEGERS;
     let mut fields = vec![field(first, DataType::Int64), field("op", DataType::Utf8View)];
     fields.extend(others.map(|name| field(name, DataType::Int64)));
-    fields.extend(["refused", "fua"].map(|name| field(name, DataType::Boolean)));
+    fields.extend(["refused", "fua", "is_warm_up"].map(|name| field(name, DataType::Boolean)));
     Arc::new(Schema::new(fields))
 }
 
@@ -257,7 +257,8 @@ fn completions_frame(groups: Vec<CompletionRows>) -> Result<Frame, Fault> {
         .map(|rows| {
             let mut ops = StringViewBuilder::with_capacity(rows.ops.len());
             rows.ops.iter().for_each(|op| ops.append_value(op_name(*op)));
-            let flags = [&rows.refused, &rows.fua].map(|flags| -> ArrayRef {
+            let flags = [&rows.refused, &rows.fua, &rows.is_warm_up];
+            let flags = flags.map(|flags| -> ArrayRef {
                 let mut array = BooleanBuilder::with_capacity(flags.len());
                 array.append_slice(flags);
                 Arc::new(array.finish())
