@@ -15,6 +15,7 @@ use twox_hash::XxHash3_128;
 
 use super::member::FleetMember;
 use super::row::{FleetRow, PARTS};
+use super::written::WrittenReports;
 use crate::changes::Goal;
 use crate::file_hash::FileHashes;
 use crate::journal::{self, Rows};
@@ -195,6 +196,13 @@ impl Fleet {
         self.check()?;
         let identity = output.map_or(Ok(0), |_| self.identity())?;
         Ok(Rows::open(output, identity)?)
+    }
+
+    /// The reports of single drives beside `page` that an earlier run of this fleet has written, and place for others.
+    ///
+    /// Errors: the journal beside the page is of another fleet.
+    pub fn open_reports(&self, page: &Path) -> Result<WrittenReports, FleetError> {
+        Ok(WrittenReports::open(page, self.identity()?)?)
     }
 
     /// The studies out of the rows.
