@@ -10,7 +10,10 @@ mod run;
 mod written;
 
 pub use member::{FleetMember, NotAFleet, Place, Places, members};
-pub use row::{FleetAdvice, FleetGapScrub, FleetIdleScrub, FleetNumbers, FleetRow, PartAdvice};
+pub use row::{
+    AdviceChecks, FleetAdvice, FleetGapScrub, FleetIdleScrub, FleetNumbers, FleetRow, PartAdvice,
+    TurnedAdvice,
+};
 pub use run::{
     Fleet, FleetChunk, FleetDone, FleetError, FleetOptions, FleetProgressSink, FleetRows, columns,
 };
