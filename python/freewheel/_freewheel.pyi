@@ -31,9 +31,9 @@ __all__ = [
     "ClaimsReport",
     "Drive",
     "Extraction",
-    "FleetPlan",
     "FleetReport",
     "Frame",
+    "JobPlan",
     "Moment",
     "ObjectReport",
     "PlaceReport",
@@ -43,7 +43,6 @@ __all__ = [
     "SimReport",
     "StripeReport",
     "StudyReport",
-    "SweepPlan",
     "SweepReport",
     "Trace",
     "Validation",
@@ -53,6 +52,7 @@ __all__ = [
     "drives",
     "extract",
     "fleet",
+    "fleet_plan",
     "formats",
     "object_curves",
     "plan_placement",
@@ -65,6 +65,7 @@ __all__ = [
     "simulate",
     "study",
     "sweep",
+    "sweep_plan",
     "validate",
 ]
 
@@ -232,44 +233,33 @@ class FleetReport(Report):
         """Names of the drives that are worth a look, the first of them most; 10 at most unless said otherwise."""
 
 @final
-class SweepPlan:
-    """A sweep whose configurations are run in other processes, in the words of the command line."""
+class JobPlan:
+    """A job whose parts run in other processes."""
 
-    def __new__(
-        cls, config: AnyConfig, over: Sequence[str], overrides: Sequence[str], seed: int | None, output: StrPath
-    ) -> SweepPlan: ...
     @property
     def worker(self) -> str:
         """Name of the function that runs a chunk."""
     def __len__(self) -> int: ...
     def pending(self) -> list[int]:
-        """Numbers of the configurations that have not been run."""
+        """Numbers of the parts that are not done."""
     def chunk(self, numbers: Sequence[int]) -> str:
-        """The configurations with these numbers, for `run_sweep_chunk` in another process."""
+        """These parts, for the function `worker` in another process."""
     def keep(self, lines: str) -> None:
-        """Keeps the rows that `run_sweep_chunk` gave."""
+        """Keeps the rows that a worker gave."""
 
-@final
-class FleetPlan:
-    """A fleet whose drives are studied in other processes, out of the document that the command line writes."""
+def sweep_plan(
+    config: AnyConfig, over: Sequence[str], overrides: Sequence[str], seed: int | None, output: StrPath
+) -> JobPlan:
+    """Plans a sweep in the words of the command line, for workers in other processes."""
 
-    def __new__(cls, fleet: str, table: StrPath) -> FleetPlan: ...
-    @property
-    def worker(self) -> str:
-        """Name of the function that runs a chunk."""
-    def __len__(self) -> int: ...
-    def pending(self) -> list[int]:
-        """Numbers of the drives that have not been studied."""
-    def chunk(self, numbers: Sequence[int]) -> str:
-        """The drives with these numbers, for `run_fleet_chunk` in another process."""
-    def keep(self, lines: str) -> None:
-        """Keeps the rows that `run_fleet_chunk` gave."""
+def fleet_plan(fleet: str, table: StrPath) -> JobPlan:
+    """Plans a fleet out of the document that the command line writes, for workers in other processes."""
 
 def run_sweep_chunk(chunk: str) -> str:
-    """Runs a chunk of `SweepPlan` on this thread, and gives its rows."""
+    """Runs a chunk of `sweep_plan` on this thread, and gives its rows."""
 
 def run_fleet_chunk(chunk: str) -> str:
-    """Studies the drives of a chunk of `FleetPlan` on this thread, and gives their rows."""
+    """Studies the drives of a chunk of `fleet_plan` on this thread, and gives their rows."""
 
 @final
 class CacheReport(Report):

@@ -119,7 +119,7 @@ def test_a_worker_with_another_version_or_another_file_is_refused(tmp_path: Path
     drive.write_text(freewheel.Drive.load("atlas10k").to_toml())
     config = tmp_path / "experiment.toml"
     config.write_text(freewheel.SimConfig(**{**CLOSED, "drive": str(drive)}).to_toml())
-    plan = _freewheel.SweepPlan(config, ["workload.outstanding=1,2"], [], None, tmp_path / "s.parquet")
+    plan = _freewheel.sweep_plan(config, ["workload.outstanding=1,2"], [], None, tmp_path / "s.parquet")
     chunk = plan.chunk([0])
     assert len(_freewheel.run_sweep_chunk(chunk).splitlines()) == 1
     with pytest.raises(freewheel.Error, match="this worker has Freewheel"):

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use freewheel::fleets::{
     self, Fleet, FleetChunk, FleetOptions, FleetOutput, FleetRows, Place, Places, REPORTS,
@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 use crate::drive;
 use crate::fault::Fault;
 use crate::job;
+use crate::parts::{Job, JobPlan, Journaled};
 use crate::report::{Parts, Report};
 use crate::studies::Replay;
 use crate::sweeps::frame;
@@ -83,12 +84,9 @@ pub fn fleet(
     let mut resumed = None;
     if let Some(executor) = executor {
         std::fs::create_dir_all(&folder)?;
-        let plan = Py::new(py, FleetPlan::of(Arc::clone(&fleet), output.table()))?;
-        resumed = Some(fleet.members.len() - plan.get().pending(py)?.len());
-        let module = py.import("freewheel._distribute")?;
-        let filled = module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress));
-        plan.get().close();
-        filled?;
+        let job = Arc::new(FleetJob::new(Arc::clone(&fleet), output.table()));
+        resumed = Some(JobPlan::fill(py, Arc::clone(&job) as _, executor, jobs, progress)?);
+        job.close();
     }
     let report = result(py, fleet, output, resumed, progress);
     drop(of);
@@ -233,82 +231,57 @@ impl FleetReport {
     }
 }
 
-/// A fleet whose drives are studied in other processes.
-#[pyclass(frozen, module = "freewheel._freewheel")]
-pub struct FleetPlan {
+/// A fleet with the table that its rows are for.
+struct FleetJob {
     fleet: Arc<Fleet>,
     table: PathBuf,
-    rows: Mutex<Option<FleetRows>>,
+    rows: Journaled<FleetRows>,
 }
 
-impl FleetPlan {
-    fn of(fleet: Arc<Fleet>, table: PathBuf) -> Self {
-        Self { fleet, table, rows: Mutex::new(None) }
+impl FleetJob {
+    fn new(fleet: Arc<Fleet>, table: PathBuf) -> Self {
+        Self { fleet, table, rows: Journaled::default() }
     }
 
-    /// The rows, with the journal opened when they are first asked for.
-    fn with_rows<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut FleetRows) -> Result<T, Fault> + Send,
-    ) -> PyResult<T> {
-        let done = py.detach(|| {
-            let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-            let rows = match &mut *rows {
-                Some(rows) => rows,
-                none => none.insert(self.fleet.open(Some(&self.table))?),
-            };
-            work(rows)
-        });
-        done.map_err(|fault| fault.raise(py))
-    }
-
-    /// Leaves the journal to others.
-    fn close(&self) {
-        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn open(&self) -> Result<FleetRows, Fault> {
+        Ok(self.fleet.open(Some(&self.table))?)
     }
 }
 
-#[pymethods]
-impl FleetPlan {
-    /// A fleet out of the document that the command line writes.
-    #[new]
-    fn new(py: Python<'_>, fleet: &str, table: PathBuf) -> PyResult<Self> {
-        let fleet = serde_json::from_str(fleet).map_err(|error| Fault::json(error).raise(py))?;
-        Ok(Self::of(Arc::new(fleet), table))
-    }
-
-    /// Name of the function that runs a chunk.
-    #[getter]
+impl Job for FleetJob {
     fn worker(&self) -> &'static str {
         "run_fleet_chunk"
     }
 
-    /// The number of drives.
-    fn __len__(&self) -> usize {
+    fn len(&self) -> usize {
         self.fleet.members.len()
     }
 
-    /// Numbers of the drives that have not been studied.
-    fn pending(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        let total = self.fleet.members.len();
-        self.with_rows(py, |rows| Ok(rows.pending(total)))
+    fn pending(&self) -> Result<Vec<usize>, Fault> {
+        self.rows.with(|| self.open(), |rows| Ok(rows.pending(self.fleet.members.len())))
     }
 
-    /// The drives with these numbers, for `run_fleet_chunk` in another process.
-    fn chunk(&self, py: Python<'_>, numbers: Vec<usize>) -> PyResult<String> {
-        let folder = std::env::current_dir()?;
-        let chunk = serde_json::to_string(&self.fleet.chunk(&numbers, &folder));
-        chunk.map_err(|error| Fault::json(error).raise(py))
+    fn chunk(&self, numbers: &[usize], folder: &Path) -> Result<String, Fault> {
+        serde_json::to_string(&self.fleet.chunk(numbers, folder)).map_err(Fault::json)
     }
 
-    /// Keeps the rows that `run_fleet_chunk` gave.
-    fn keep(&self, py: Python<'_>, lines: &str) -> PyResult<()> {
-        self.with_rows(py, |rows| Ok(rows.keep(lines)?))
+    fn keep(&self, lines: &str) -> Result<(), Fault> {
+        self.rows.with(|| self.open(), |rows| Ok(rows.keep(lines)?))
+    }
+
+    fn close(&self) {
+        drop(self.rows.take());
     }
 }
 
-/// Studies the drives of a chunk of `FleetPlan` on this thread, and gives their rows.
+/// Plans a fleet out of the document that the command line writes, for workers in other processes.
+#[pyfunction]
+pub fn fleet_plan(py: Python<'_>, fleet: &str, table: PathBuf) -> PyResult<JobPlan> {
+    let fleet = serde_json::from_str(fleet).map_err(|error| Fault::json(error).raise(py))?;
+    Ok(JobPlan::new(Arc::new(FleetJob::new(Arc::new(fleet), table))))
+}
+
+/// Studies the drives of a chunk of `fleet_plan` on this thread, and gives their rows.
 #[pyfunction]
 pub fn run_fleet_chunk(py: Python<'_>, chunk: &str) -> PyResult<String> {
     let chunk: FleetChunk =
