@@ -569,8 +569,8 @@ def fleet(
     """Studies many drives, each with its own trace, into one table and one page.
 
     `traces` is a folder of traces, or one trace with several devices. A trace in a folder of the folder has its
-    name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV with
-    the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
+    name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV or
+    a table with the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
     `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look, 10 unless
     said otherwise. `hot` is the share of the time in which a hot drive works at least: 0.5 unless said otherwise. A
     study with an output that was killed goes on where it was. `executor` as for `sweep`.

@@ -60,8 +60,8 @@ AnyTrace: TypeAlias = "StrPath | ArrowTable | Trace"
 """A trace: a path, a table with the columns of our Parquet, or a `Trace`."""
 AnyDrive: TypeAlias = "StrPath | Drive"
 """A drive: the name of one that ships, the path of a drive file, or a `Drive`."""
-Places: TypeAlias = "StrPath | Mapping[str, Mapping[str, Any]]"
-"""Drive, server and bay by the names of traces: a CSV, or a dict of dicts."""
+Places: TypeAlias = "StrPath | ArrowTable | Mapping[str, Mapping[str, Any]]"
+"""Drive, server and bay by the names of traces: a CSV, a table, or a dict of dicts."""
 Replay: TypeAlias = Literal["auto", "arrivals", "dependent"]
 Fit: TypeAlias = Literal["as-is", "wrap", "scale"]
 CoarseTimes: TypeAlias = Literal["spread", "bunched"]

@@ -1,19 +1,18 @@
 //! Fleets of drives.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use freewheel::fleets::{
-    self, Fleet, FleetChunk, FleetOptions, FleetOutput, FleetRows, Place, Places, REPORTS,
+    self, Fleet, FleetChunk, FleetOptions, FleetOutput, FleetRows, Places, REPORTS,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::drive;
 use crate::fault::Fault;
 use crate::job;
 use crate::parts::{Job, JobPlan, Journaled};
+use crate::places;
 use crate::report::{Parts, Report};
 use crate::studies::Replay;
 use crate::sweeps::frame;
@@ -79,7 +78,7 @@ pub fn fleet(
     };
     let of = Traces::of(traces, &replay)?;
     let drive = drive.map_or(Ok(freewheel::drives::DEFAULT_DRIVE.to_owned()), drive::reference)?;
-    let places = places.map(self::places).transpose()?;
+    let places = places.map(places::places).transpose()?;
     let fleet = Arc::new(members(py, &of, drive, places, options, &folder, progress)?);
     let mut resumed = None;
     if let Some(executor) = executor {
@@ -162,24 +161,6 @@ impl Traces {
         let (path, open) = (source.path.clone(), source.open_options());
         Ok(Self { path, open, replay, _source: Some(source) })
     }
-}
-
-/// Drives and places by the names of traces: a CSV, or a dict of dicts.
-fn places(given: &Bound<'_, PyAny>) -> PyResult<Places> {
-    let Ok(by_name) = given.cast::<PyDict>() else {
-        let path = PathBuf::from(path_text(given)?);
-        return Places::read(&path).map_err(|error| Fault::from(error).raise_here());
-    };
-    let mut found = BTreeMap::new();
-    for (name, place) in by_name {
-        let place = place.cast_into::<PyDict>()?;
-        let text = |key: &str| -> PyResult<Option<String>> {
-            place.get_item(key)?.map(|value| value.str()?.extract()).transpose()
-        };
-        let drive = place.get_item("drive")?.map(|drive| drive::reference(&drive)).transpose()?;
-        found.insert(name.extract()?, Place { drive, server: text("server")?, bay: text("bay")? });
-    }
-    Ok(Places { origin: "places".to_owned(), by_name: found })
 }
 
 /// The result, in its folder. `resumed` are the drives that were known before another process studied some.

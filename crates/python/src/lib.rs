@@ -22,6 +22,7 @@ mod objects;
 mod own_cache_policy;
 mod own_policy;
 mod parts;
+mod places;
 mod plans;
 mod report;
 mod simulation;
