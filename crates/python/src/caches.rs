@@ -103,8 +103,10 @@ pub fn cache_curves(
 }
 
 /// A policy that ships, by its name, or one of Python.
-enum Compared {
+pub enum Compared {
+    /// Its name says it.
     Named(ComparedPolicy),
+    /// A class.
     Own(OwnCachePolicy),
 }
 
@@ -131,11 +133,15 @@ impl Compared {
 }
 
 /// One policy, or a list of them.
-fn policies(policies: &Bound<'_, PyAny>) -> PyResult<Vec<Compared>> {
+pub fn policies(policies: &Bound<'_, PyAny>) -> PyResult<Vec<Compared>> {
     if policies.is_instance_of::<PyString>() || policies.is_callable() {
         return Ok(vec![Compared::of(policies)?]);
     }
-    policies.try_iter()?.map(|policy| Compared::of(&policy?)).collect()
+    let each = policies.try_iter().map_err(|_| {
+        let says = format!("policies={policies}: names or classes are wanted");
+        argument(says, "write policies=[\"lru\", \"arc\"]").raise(policies.py())
+    })?;
+    each.map(|policy| Compared::of(&policy?)).collect()
 }
 
 fn run(
