@@ -213,6 +213,9 @@ class SweepReport(Report):
     def configurations(self) -> int:
         """The number of configurations."""
     @property
+    def keys(self) -> list[str]:
+        """The keys that were swept, in order."""
+    @property
     def resumed(self) -> int:
         """Those that an earlier call had run."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import freewheel
 import pytest
 from conftest import CLOSED, ROOT, SQLITE
-from freewheel import _freewheel
+from freewheel import _freewheel, _plot
 
 # Items of the facade that have another name here, with the same documentation.
 RENAMED = {
@@ -187,9 +187,33 @@ def test_results_are_drawn() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     curves = freewheel.cache_curves(SQLITE, policies=["lru", "arc"], responses="none")
-    assert curves.plot().get_xlabel() == "size of the cache, MiB"
+    axes = curves.plot()
+    assert axes.get_xlabel() == "size of the cache"
+    axes.figure.canvas.draw()
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels and all(re.fullmatch(r"[\d.]+ (B|[KMGT]iB)", label) for label in labels), labels
     assert "ms" in freewheel.simulate(CLOSED).plot().get_xlabel()
     study = freewheel.study(SQLITE, policies="sptf", scrub=False, changes=False)
     assert study.plot().get_xlabel().startswith("mean response")
+    objects = freewheel.object_curves(SQLITE, policies=["lru", "belady"], sizes=[0.01, 0.1])
+    assert objects.plot().get_ylabel() == "miss ratio"
     with pytest.raises(TypeError, match="no picture"):
         freewheel.Drive.load("atlas10k").sheet().plot()
+
+
+def test_sizes_are_written_as_people_write_them() -> None:
+    sizes = [512, 1 << 16, 3 << 19, 1 << 40, 1 << 60]
+    assert [_plot.size_text(size) for size in sizes] == ["512 B", "64 KiB", "1.5 MiB", "1 TiB", "1024 PiB"]
+
+
+def test_a_picture_without_matplotlib_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        freewheel.simulate(CLOSED).plot()
+
+
+def test_a_result_says_in_a_line_what_it_is() -> None:
+    result = freewheel.simulate(CLOSED)
+    assert repr(result) == f"<SimReport {result}>" and "2000 requests" in repr(result)
+    sheet = freewheel.Drive.load("atlas10k").sheet()
+    assert repr(sheet).startswith("<Report atlas10k: ") and "\n" not in repr(sheet)

@@ -134,8 +134,16 @@ impl Report {
                 let page = slf.get().page(py)?;
                 py.import("freewheel._tables")?.call_method1("iframe", (page,))?.extract()
             }
-            None => Ok(None),
+            None => match &slf.get().parts.frame {
+                Some(frame) => tables(Bound::new(py, frame.share())?.as_any(), "grid")?.extract(),
+                None => Ok(None),
+            },
         }
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let text = slf.get().text(slf.py())?;
+        Ok(format!("<{} {}>", slf.get_type().name()?, text.lines().next().unwrap_or_default()))
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {

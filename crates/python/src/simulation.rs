@@ -213,10 +213,6 @@ impl SimReport {
     fn config(&self) -> SimConfig {
         SimConfig::from(self.ran.experiment.config.clone())
     }
-
-    fn __repr__(&self) -> String {
-        format!("<SimReport {}>", self.ran.text())
-    }
 }
 
 fn summary<'py>(py: Python<'py>, of: &Summary) -> PyResult<Bound<'py, PyDict>> {

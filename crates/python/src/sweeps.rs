@@ -25,6 +25,7 @@ use crate::values::argument;
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct SweepReport {
     document: Arc<Document>,
+    keys: Vec<String>,
 }
 
 /// What `freewheel sweep --json` prints.
@@ -62,14 +63,14 @@ pub fn sweep(
         JobPlan::fill(py, Arc::clone(&job) as _, executor, jobs, progress)?;
         return job.finish(py);
     }
-    let SweepJob { sweep, output, .. } = job;
+    let SweepJob { sweep, keys, output, .. } = job;
     let done = job::run(py, progress, move |watch| {
         let done = sweeps::sweep(&sweep, output.as_deref(), jobs, &|done, total| {
             watch.report(done, total)
         });
         Ok((done.map_err(Fault::experiment)?, output))
     })?;
-    report(py, done)
+    report(py, done, keys)
 }
 
 /// Overrides that all configurations have.
@@ -79,7 +80,11 @@ fn all_overrides(mut overrides: Vec<String>, seed: Option<u64>) -> Vec<String> {
 }
 
 /// The result of a sweep.
-fn report(py: Python<'_>, (done, file): (SweepDone, Option<PathBuf>)) -> PyResult<Py<SweepReport>> {
+fn report(
+    py: Python<'_>,
+    (done, file): (SweepDone, Option<PathBuf>),
+    keys: Vec<String>,
+) -> PyResult<Py<SweepReport>> {
     let (configurations, resumed) = (done.rows.len(), done.resumed);
     let frame = frame(done.columns).map_err(|fault| fault.raise(py))?;
     let document = Arc::new(Document { file, configurations, resumed });
@@ -94,12 +99,13 @@ fn report(py: Python<'_>, (done, file): (SweepDone, Option<PathBuf>)) -> PyResul
         frame: Some(frame),
     };
     let class = PyClassInitializer::from(Report::new(parts));
-    Py::new(py, class.add_subclass(SweepReport { document }))
+    Py::new(py, class.add_subclass(SweepReport { document, keys }))
 }
 
 /// A sweep, checked.
 struct SweepJob {
     sweep: Sweep,
+    keys: Vec<String>,
     output: Option<PathBuf>,
     rows: Journaled<SweepRows>,
 }
@@ -114,6 +120,7 @@ impl SweepJob {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (source, keys) = (ConfigSource::of(config)?, keys(over)?);
+        let names = keys.iter().map(|key| key.key.clone()).collect();
         let sweep = job::run(py, progress, move |watch| {
             Sweep::new(keys, |own| {
                 watch.report(0, 1);
@@ -121,7 +128,7 @@ impl SweepJob {
             })
             .map_err(Fault::experiment)
         })?;
-        Ok(Self { sweep, output, rows: Journaled::default() })
+        Ok(Self { sweep, keys: names, output, rows: Journaled::default() })
     }
 
     fn open(&self) -> Result<SweepRows, Fault> {
@@ -134,7 +141,8 @@ impl SweepJob {
             let rows = self.rows.take().map_or_else(|| self.open(), Ok)?;
             self.sweep.finish(rows).map_err(Fault::experiment)
         });
-        report(py, (done.map_err(|fault| fault.raise(py))?, self.output.clone()))
+        let done = done.map_err(|fault| fault.raise(py))?;
+        report(py, (done, self.output.clone()), self.keys.clone())
     }
 }
 
@@ -254,6 +262,12 @@ impl SweepReport {
     #[getter]
     fn configurations(&self) -> usize {
         self.document.configurations
+    }
+
+    /// The keys that were swept, in order.
+    #[getter]
+    fn keys(&self) -> Vec<String> {
+        self.keys.clone()
     }
 
     /// Those that an earlier call had run.
