@@ -526,8 +526,9 @@ def simulate(
     """Runs an experiment.
 
     `completions` keeps every completion, 106 bytes each, as the table of the result. Those of the warm-up, which
-    other results are without, are marked by `is_warm_up`. `policy` is a class of `Policy`, in place of the configured scheduler; `cache_policy` one of `CachePolicy`, for
-    the read cache of `cache`. Each decision is then a call of Python, which makes the run slower.
+    other results are without, are marked by `is_warm_up`. `policy` is a class of `Policy`, in place of the configured
+    scheduler; `cache_policy` one of `CachePolicy`, for the read cache of `cache`. Each decision is then a call of
+    Python, which makes the run slower.
     """
 
 def sweep(

@@ -19,7 +19,7 @@ use crate::report::{Parts, Report};
 use crate::studies::{Replay, check_cache_depth, json};
 use crate::table::Columns;
 use crate::trace::{self, Source};
-use crate::values::{OneOrMore, argument, choice, parsed};
+use crate::values::{OneOrMore, argument, choice, not_a, parsed};
 
 /// The document of `freewheel cache`.
 ///
@@ -30,7 +30,6 @@ pub struct CacheReport {
 }
 
 /// A size: a whole number of bytes, a share of the footprint, or a text as `"64MiB"` or `"1%"`.
-#[derive(FromPyObject)]
 pub enum AnySize {
     /// Bytes.
     Bytes(u64),
@@ -38,6 +37,21 @@ pub enum AnySize {
     Share(f64),
     /// With its unit.
     Text(String),
+}
+
+impl<'py> FromPyObject<'_, 'py> for AnySize {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = given.extract() {
+            return Ok(Self::Text(text));
+        }
+        if let Ok(bytes) = given.extract() {
+            return Ok(Self::Bytes(bytes));
+        }
+        let help = "write a whole number of bytes, a text as \"64MiB\", or a share as 0.01";
+        given.extract().map(Self::Share).map_err(|_| not_a(&given, "a size", help))
+    }
 }
 
 impl AnySize {
@@ -94,6 +108,10 @@ pub fn cache_curves(
     options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
     options.sample = sample.map(|share| share_of("sample", share)).transpose()?;
     options.warm_up = warm_up.unwrap_or(options.warm_up);
+    if !(0.0..1.0).contains(&options.warm_up) {
+        let says = format!("warm_up={}: 0 to below 1 is allowed", options.warm_up);
+        return Err(argument(says, "write warm_up=0.2 for a fifth of the requests").raise(py));
+    }
     let kinds =
         [("best", ResponseRuns::Best), ("all", ResponseRuns::All), ("none", ResponseRuns::None)];
     options.responses = choice("responses", responses, &kinds)?;

@@ -12,7 +12,7 @@ use crate::frame::Frame;
 use crate::job;
 use crate::report::{Parts, Report};
 use crate::table::Columns;
-use crate::values::OneOrMore;
+use crate::values::{OneOrMore, argument};
 
 /// The claims that were run.
 ///
@@ -67,6 +67,12 @@ pub fn reproduce(
         || CLAIMS.iter().map(|claim| claim.id.to_owned()).collect(),
         OneOrMore::into_vec,
     );
+    for (name, is_empty) in [("ids", ids.is_empty()), ("seeds", options.seeds.is_empty())] {
+        if is_empty {
+            let says = format!("{name}=[]: one at least is needed");
+            return Err(argument(says, "leave it out for all of them").raise(py));
+        }
+    }
     let done = Arc::new(job::run(py, progress, move |watch| {
         let one = |id: &String| {
             Ok(freewheel::reproduce(id, &options, &|done, total| watch.report(done, total))?)

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::report::{Parts, Report};
-use crate::values::{Size, argument};
+use crate::values::{Size, argument, path_text};
 
 /// A drive: one that ships, one of a drive file, or a scaled one.
 #[pyclass(frozen, module = "freewheel")]
@@ -31,7 +31,11 @@ struct Model {
 pub fn reference(drive: &Bound<'_, PyAny>) -> PyResult<String> {
     match drive.cast::<Drive>() {
         Ok(drive) => drive.get().reference(drive.py()),
-        Err(_) => crate::values::path_text(drive),
+        Err(_) => path_text(
+            drive,
+            "a drive",
+            "give the name of one that ships, the path of a drive file, or a Drive",
+        ),
     }
 }
 
@@ -113,10 +117,19 @@ impl Drive {
     #[staticmethod]
     #[pyo3(signature = (*files))]
     fn import_disksim(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Self> {
+        if files.is_empty() {
+            let says = "import_disksim() was given no file".to_owned();
+            return Err(argument(says, "give DiskSim's parameter files of a disk").raise(py));
+        }
         let texts = files
             .iter()
             .map(|path| {
-                let wrong = |error| Fault::File(format!("{}: {error}", path.display())).raise(py);
+                let wrong = |error: std::io::Error| {
+                    let says = format!("{}: {error}", path.display());
+                    let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+                    let fault = if is_missing { Fault::Missing } else { Fault::File };
+                    fault(says).raise(py)
+                };
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 Ok((name, read_text(path).map_err(wrong)?))
             })

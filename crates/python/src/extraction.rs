@@ -1,6 +1,6 @@
 //! Drives found out by timing them, and drive files held against measured times.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use freewheel::drives;
@@ -18,7 +18,7 @@ use crate::job;
 use crate::report::{Parts, Report};
 use crate::table::Columns;
 use crate::trace;
-use crate::values::{choice, path_text};
+use crate::values::{argument, choice, path_text};
 
 /// Cost and results of an extraction.
 ///
@@ -52,9 +52,14 @@ impl Target {
         if given.cast::<Drive>().is_ok() {
             return drive::reference(given).map(Self::Virtual);
         }
-        let text = path_text(given)?;
+        let help = "give a Drive, \"emulated:NAME\", or the path of a block device";
+        let text = path_text(given, "a drive", help)?;
         Ok(match text.strip_prefix(EMULATED) {
             Some(name) => Self::Virtual(name.to_owned()),
+            None if !Path::new(&text).exists() => {
+                let says = format!("target={text:?}: there is no such device or file");
+                return Err(argument(says, help).raise(given.py()));
+            }
             None => Self::Device(text.into()),
         })
     }

@@ -17,7 +17,7 @@ use crate::report::{Parts, Report};
 use crate::studies::Replay;
 use crate::sweeps::frame;
 use crate::trace::{self, Source};
-use crate::values::{argument, path_text, word};
+use crate::values::{argument, word};
 
 /// The studies of a fleet with what follows from them.
 ///
@@ -95,7 +95,7 @@ pub fn fleet(
 /// A path in the folder of this process.
 fn scratch(py: Python<'_>, name: &str) -> PyResult<PathBuf> {
     let path = py.import("freewheel._scratch")?.call_method1("file", (name,))?;
-    Ok(PathBuf::from(path_text(&path)?))
+    Ok(path.extract()?)
 }
 
 /// Err for a share or a number of threads that is none.
@@ -146,7 +146,7 @@ struct Traces {
 impl Traces {
     /// A folder, or one trace with several devices: whatever a function takes as a trace.
     fn of(traces: &Bound<'_, PyAny>, replay: &Replay<'_>) -> PyResult<Self> {
-        let folder = path_text(traces).ok().map(PathBuf::from).filter(|path| path.is_dir());
+        let folder = traces.extract::<PathBuf>().ok().filter(|path| path.is_dir());
         if let Some(path) = folder {
             return Ok(Self {
                 path,

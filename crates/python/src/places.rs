@@ -25,7 +25,7 @@ pub fn places(given: &Bound<'_, PyAny>) -> PyResult<Places> {
     } else if given.hasattr("__arrow_c_stream__")? {
         of_table(given)?
     } else {
-        let path = path_text(given).map_err(|_| wrong(given.py(), format!("places={given}")))?;
+        let path = path_text(given, "a table of places", HELP)?;
         let read = Places::read(&PathBuf::from(path));
         return read.map_err(|error| Fault::from(error).raise(given.py()));
     };

@@ -48,7 +48,8 @@ impl Input {
         if given.cast::<Trace>().is_ok() || given.hasattr("__arrow_c_stream__")? {
             return trace::source(given).map(Self::Trace);
         }
-        let path = PathBuf::from(path_text(given)?);
+        let help = "give a trace, the snapshot of a JBOD, or the log of a web server";
+        let path = PathBuf::from(path_text(given, "a path or a table", help)?);
         match FileKind::of(&path) {
             Some(FileKind::Trace) => trace::source(given).map(Self::Trace),
             Some(FileKind::WebLog) => Ok(Self::WebLog(path)),
@@ -228,6 +229,12 @@ pub fn plan_placement(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PlaceReport>> {
     check("load", load, 0.0)?;
+    for (name, share) in [("keep_free", keep_free), ("min_gain", min_gain)] {
+        if !(0.0..1.0).contains(&share) {
+            let says = format!("{name}={share}: a share of 0 to below 1 is wanted");
+            return Err(argument(says, "write 0.05 for five per cent").raise(py));
+        }
+    }
     let kinds = [("common", LoadTime::Common), ("own", LoadTime::Own), ("whole", LoadTime::Whole)];
     let placement = Placement {
         drive: drive.as_ref().map(drive::reference).transpose()?,

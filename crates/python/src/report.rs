@@ -30,6 +30,8 @@ pub struct Report {
     parts: Parts,
 }
 
+const TABLE_HELP: &str = "to_dict() has all of it; of an experiment, simulate(..., completions=True) keeps the completions";
+
 impl Report {
     /// A result of these parts.
     pub fn new(parts: Parts) -> Self {
@@ -39,7 +41,7 @@ impl Report {
     fn table(&self, py: Python<'_>) -> PyResult<&Frame> {
         self.parts.frame.as_ref().ok_or_else(|| {
             let says = "this result has no table".to_owned();
-            Fault::Argument(says, "simulate(..., completions=True) keeps the completions").raise(py)
+            Fault::Argument(says, TABLE_HELP).raise(py)
         })
     }
 

@@ -11,7 +11,7 @@ use freewheel::{Experiment, RunResult};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::config::SimConfig;
+use crate::config::{Overrides, SimConfig};
 use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::job::{self, Watch};
@@ -120,7 +120,7 @@ impl Ran {
 pub fn simulate(
     py: Python<'_>,
     config: &Bound<'_, PyAny>,
-    overrides: Option<&Bound<'_, PyDict>>,
+    overrides: Option<Overrides>,
     seed: Option<u64>,
     policy: Option<&Bound<'_, PyAny>>,
     cache_policy: Option<&Bound<'_, PyAny>>,

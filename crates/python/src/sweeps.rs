@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde::Serialize;
 
-use crate::config::{ConfigSource, override_texts, override_value};
+use crate::config::{ConfigSource, Overrides, override_value};
 use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::job;
 use crate::parts::{Job, JobPlan, Journaled};
 use crate::report::{Parts, Report};
 use crate::table::Columns;
-use crate::values::argument;
+use crate::values::{argument, check_output};
 
 /// The result of a sweep.
 ///
@@ -47,16 +47,19 @@ pub fn sweep(
     config: &Bound<'_, PyAny>,
     over: &Bound<'_, PyAny>,
     output: Option<PathBuf>,
-    overrides: Option<&Bound<'_, PyDict>>,
+    overrides: Option<Overrides>,
     seed: Option<u64>,
     jobs: Option<usize>,
     executor: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<SweepReport>> {
+    if let Some(output) = &output {
+        check_output(output).map_err(|fault| fault.raise(py))?;
+    }
     if jobs == Some(0) {
         return Err(argument("jobs=0: one is the least".into(), "leave it out").raise(py));
     }
-    let of_all = all_overrides(override_texts(overrides)?, seed);
+    let of_all = all_overrides(overrides.unwrap_or_default().0, seed);
     let job = SweepJob::new(py, config, over, output, of_all, progress)?;
     if let Some(executor) = executor {
         let job = Arc::new(job);
@@ -225,6 +228,9 @@ fn keys(over: &Bound<'_, PyAny>) -> PyResult<Vec<SweptKey>> {
             return Err(wrong());
         }
         keys.push(SweptKey { key, values: texts });
+    }
+    if keys.is_empty() {
+        return Err(wrong_keys(over.as_any()));
     }
     Ok(keys)
 }

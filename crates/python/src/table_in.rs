@@ -3,7 +3,9 @@
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, RecordBatch, downcast_dictionary_array, downcast_integer_array};
+use arrow_array::{
+    Array, RecordBatch, RecordBatchReader, downcast_dictionary_array, downcast_integer_array,
+};
 use arrow_schema::DataType;
 use freewheel::measures::Op;
 use freewheel::traces::{TraceRow, write_trace};
@@ -32,8 +34,14 @@ pub fn written(reader: RecordBatchStreamReader, watch: &Watch) -> Result<TempPat
     let file = file.map_err(|error| Fault::File(format!("a temporary file: {error}")))?;
     let path = file.into_temp_path();
     let mut first = 0;
+    let untyped = untyped(&reader);
     let rows = reader.flat_map(|batch| {
-        let batch = batch.map_err(|error| Fault::Table(format!("the table: {error}")));
+        let batch = batch.map_err(|error| match &untyped {
+            Some(name) => {
+                Fault::Table(format!("`{name}` is a column without a type: it has no values"))
+            }
+            None => Fault::Table(format!("the table: {error}")),
+        });
         let rows = batch.and_then(|batch| rows(&batch, first));
         first += rows.as_ref().map_or(0, |rows| rows.len() as u64);
         watch.report(first, first + 1);
@@ -44,6 +52,14 @@ pub fn written(reader: RecordBatchStreamReader, watch: &Watch) -> Result<TempPat
     });
     write_trace(&path, rows)?;
     Ok(path)
+}
+
+/// Name of a column of nulls alone, which not every library exports as others import it.
+fn untyped(reader: &RecordBatchStreamReader) -> Option<String> {
+    let schema = reader.schema();
+    let mut fields = schema.fields().iter();
+    let found = fields.find(|field| *field.data_type() == DataType::Null);
+    found.map(|field| field.name().clone())
 }
 
 /// The rows of a batch; `first` is the number of the first one, from 0.

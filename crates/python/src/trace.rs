@@ -77,7 +77,8 @@ pub fn source(trace: &Bound<'_, PyAny>) -> PyResult<Arc<Source>> {
 }
 
 fn of_path(path: &Bound<'_, PyAny>, open: OpenOptions) -> PyResult<Arc<Source>> {
-    let path = PathBuf::from(path_text(path)?);
+    let help = "give the path of a file, a table with the columns of a trace, or a Trace";
+    let path = PathBuf::from(path_text(path, "a trace", help)?);
     let source = Source { name: path.clone(), path, open, _temporary: None };
     // What is wrong with the file is known at once.
     source.reader().map(drop).map_err(|fault| fault.raise_here())?;
