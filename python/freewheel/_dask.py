@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ._distribute import fill
-from ._freewheel import FleetPlan, SweepPlan, __version__
+from ._freewheel import JobPlan, __version__, fleet_plan, sweep_plan
 
 
 def main() -> int:
@@ -30,11 +30,11 @@ def main() -> int:
     return 0
 
 
-def plan(job: dict[str, Any]) -> FleetPlan | SweepPlan:
+def plan(job: dict[str, Any]) -> JobPlan:
     """The parts of a job."""
     if "fleet" in job:
-        return FleetPlan(json.dumps(job["fleet"]), job["table"])
-    return SweepPlan(job["config"], job["over"], job["overrides"], job["seed"], job["output"])
+        return fleet_plan(json.dumps(job["fleet"]), job["table"])
+    return sweep_plan(job["config"], job["over"], job["overrides"], job["seed"], job["output"])
 
 
 def show(done: int, total: int) -> None:

@@ -3,12 +3,15 @@
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ._errors import Error, UsageError
 from ._progress import shown
+
+if TYPE_CHECKING:
+    from ._freewheel import JobPlan
 
 # A chunk should take this long: what the executor costs is then a few thousandths of it.
 CHUNK_SECONDS = 2.0
@@ -17,18 +20,7 @@ CHUNK_MAX = 4096
 AHEAD = 2
 
 
-class Plan(Protocol):
-    """Work whose pieces are numbered."""
-
-    @property
-    def worker(self) -> str: ...
-    def __len__(self) -> int: ...
-    def pending(self) -> Sequence[int]: ...
-    def chunk(self, numbers: Sequence[int]) -> str: ...
-    def keep(self, lines: str) -> None: ...
-
-
-def fill(plan: Plan, executor: Executor, jobs: int | None, progress: Any) -> None:
+def fill(plan: "JobPlan", executor: Executor, jobs: int | None, progress: Any) -> None:
     """Runs what is pending on `executor`, and keeps each answer as soon as it comes."""
     if callable(getattr(executor, "get_executor", None)):
         # A client of Dask, whose own futures are others.
@@ -55,7 +47,7 @@ def fill(plan: Plan, executor: Executor, jobs: int | None, progress: Any) -> Non
 class Filling:
     """A plan that is being filled: chunks in flight, and what has come of them."""
 
-    def __init__(self, plan: Plan, executor: Executor, most: int) -> None:
+    def __init__(self, plan: "JobPlan", executor: Executor, most: int) -> None:
         self.plan, self.executor, self.most = plan, executor, most
         self.pending = deque(plan.pending())
         self.in_flight: dict[Future[tuple[str, float]], int] = {}
@@ -102,7 +94,7 @@ class Filling:
             future.cancel()
 
 
-def worker_of(plan: Plan) -> Callable[[str], str]:
+def worker_of(plan: "JobPlan") -> Callable[[str], str]:
     """The function that runs a chunk of this plan."""
     from . import _freewheel
 

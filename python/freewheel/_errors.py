@@ -2,9 +2,9 @@
 
 
 class Error(Exception):
-    """What every call of Freewheel fails with.
+    """An error of this library. Its message names file, key and value.
 
-    `message` says file, key and value; `help` is the way out, if there is one; `kind` is the name of the
+    Every call of Freewheel fails with one. `help` is the way out, if there is one; `kind` is the name of the
     library's `ErrorKind`.
     """
 

@@ -31,9 +31,9 @@ __all__ = [
     "ClaimsReport",
     "Drive",
     "Extraction",
-    "FleetPlan",
     "FleetReport",
     "Frame",
+    "JobPlan",
     "Moment",
     "ObjectReport",
     "PlaceReport",
@@ -43,7 +43,6 @@ __all__ = [
     "SimReport",
     "StripeReport",
     "StudyReport",
-    "SweepPlan",
     "SweepReport",
     "Trace",
     "Validation",
@@ -53,6 +52,7 @@ __all__ = [
     "drives",
     "extract",
     "fleet",
+    "fleet_plan",
     "formats",
     "object_curves",
     "plan_placement",
@@ -65,6 +65,7 @@ __all__ = [
     "simulate",
     "study",
     "sweep",
+    "sweep_plan",
     "validate",
 ]
 
@@ -103,7 +104,7 @@ class Report:
     def html(self) -> str:
         """The page: one HTML file without references to anything outside it."""
     def text(self) -> str:
-        """What the result says, for a terminal."""
+        """Text of the result for a terminal."""
     def save(self, path: StrPath) -> None:
         """Writes the page, or the document if the name ends in .json. The file appears when it is complete."""
     @property
@@ -122,7 +123,10 @@ class Report:
 
 @final
 class SimConfig:
-    """An experiment. Its keys are those of `schema()`, and of the TOML that `freewheel sim` reads."""
+    """A simulation: everything that determines its result, except the bytes of a trace.
+
+    Its keys are those of `schema()`, and of the TOML that `freewheel sim` reads.
+    """
 
     def __new__(cls, **keys: Unpack[ExperimentKeys]) -> SimConfig: ...
     @staticmethod
@@ -142,7 +146,10 @@ class SimConfig:
 
 @final
 class SimReport(Report):
-    """The result of an experiment. Its table are the completions, where they were kept."""
+    """The result of an experiment.
+
+    Its table has a row a completion, where they were kept.
+    """
 
     @property
     def requests(self) -> int:
@@ -183,29 +190,41 @@ class SimReport(Report):
 
 @final
 class StudyReport(Report):
-    """What each optimisation would do for a trace on a drive. Its table has a row a policy."""
+    """The document of a study.
+
+    Its table has a row a policy.
+    """
 
     @property
     def findings(self) -> list[str]:
-        """What follows from the study, most important first."""
+        """Sentences of the report: what follows from the study, most important first."""
     @property
     def drive(self) -> str:
         """Name of the drive."""
 
 @final
 class SweepReport(Report):
-    """The configurations of a sweep. Its table has a row a configuration, in order."""
+    """The result of a sweep.
+
+    Its table has a row a configuration, in order.
+    """
 
     @property
     def configurations(self) -> int:
         """The number of configurations."""
+    @property
+    def keys(self) -> list[str]:
+        """The keys that were swept, in order."""
     @property
     def resumed(self) -> int:
         """Those that an earlier call had run."""
 
 @final
 class FleetReport(Report):
-    """The drives of a fleet. Its table has a row a drive, and its page is `fleet.html`."""
+    """The studies of a fleet with what follows from them.
+
+    Its table has a row a drive, and its page is `fleet.html`.
+    """
 
     @property
     def drives(self) -> int:
@@ -217,48 +236,40 @@ class FleetReport(Report):
         """Names of the drives that are worth a look, the first of them most; 10 at most unless said otherwise."""
 
 @final
-class SweepPlan:
-    """A sweep whose configurations are run in other processes, in the words of the command line."""
+class JobPlan:
+    """A job whose parts run in other processes."""
 
-    def __new__(
-        cls, config: AnyConfig, over: Sequence[str], overrides: Sequence[str], seed: int | None, output: StrPath
-    ) -> SweepPlan: ...
     @property
     def worker(self) -> str:
         """Name of the function that runs a chunk."""
     def __len__(self) -> int: ...
     def pending(self) -> list[int]:
-        """Numbers of the configurations that have not been run."""
+        """Numbers of the parts that are not done."""
     def chunk(self, numbers: Sequence[int]) -> str:
-        """The configurations with these numbers, for `run_sweep_chunk` in another process."""
+        """These parts, for the function `worker` in another process."""
     def keep(self, lines: str) -> None:
-        """Keeps the rows that `run_sweep_chunk` gave."""
+        """Keeps the rows that a worker gave."""
 
-@final
-class FleetPlan:
-    """A fleet whose drives are studied in other processes, out of the document that the command line writes."""
+def sweep_plan(
+    config: AnyConfig, over: Sequence[str], overrides: Sequence[str], seed: int | None, output: StrPath
+) -> JobPlan:
+    """Plans a sweep in the words of the command line, for workers in other processes."""
 
-    def __new__(cls, fleet: str, table: StrPath) -> FleetPlan: ...
-    @property
-    def worker(self) -> str:
-        """Name of the function that runs a chunk."""
-    def __len__(self) -> int: ...
-    def pending(self) -> list[int]:
-        """Numbers of the drives that have not been studied."""
-    def chunk(self, numbers: Sequence[int]) -> str:
-        """The drives with these numbers, for `run_fleet_chunk` in another process."""
-    def keep(self, lines: str) -> None:
-        """Keeps the rows that `run_fleet_chunk` gave."""
+def fleet_plan(fleet: str, table: StrPath) -> JobPlan:
+    """Plans a fleet out of the document that the command line writes, for workers in other processes."""
 
 def run_sweep_chunk(chunk: str) -> str:
-    """Runs a chunk of `SweepPlan` on this thread, and gives its rows."""
+    """Runs a chunk of `sweep_plan` on this thread, and gives its rows."""
 
 def run_fleet_chunk(chunk: str) -> str:
-    """Studies the drives of a chunk of `FleetPlan` on this thread, and gives their rows."""
+    """Studies the drives of a chunk of `fleet_plan` on this thread, and gives their rows."""
 
 @final
 class CacheReport(Report):
-    """How much memory a trace is worth. Its table has a row a policy and size."""
+    """The document of `freewheel cache`.
+
+    Its table has a row a policy and size.
+    """
 
     @property
     def sizes_bytes(self) -> list[int]:
@@ -266,7 +277,10 @@ class CacheReport(Report):
 
 @final
 class StripeReport(Report):
-    """How finely to stripe. Its table has a row a stripe unit."""
+    """The document of `freewheel plan stripe`.
+
+    Its table has a row a stripe unit.
+    """
 
     @property
     def headline(self) -> str:
@@ -277,7 +291,10 @@ class StripeReport(Report):
 
 @final
 class PlaceReport(Report):
-    """Which files to move. Its table has a row a move, in order."""
+    """The document of `freewheel plan place`.
+
+    Its table has a row a move, in order.
+    """
 
     @property
     def headline(self) -> str:
@@ -287,7 +304,10 @@ class PlaceReport(Report):
 
 @final
 class ClaimsReport(Report):
-    """The papers' claims that were run. Its table has a row a number."""
+    """The claims that were run.
+
+    The table has a row a number.
+    """
 
     @property
     def passes(self) -> bool:
@@ -295,7 +315,10 @@ class ClaimsReport(Report):
 
 @final
 class Extraction(Report):
-    """A drive that was found out. Its table has a row a value."""
+    """Cost and results of an extraction.
+
+    Its table has a row a value.
+    """
 
     @property
     def drive(self) -> Drive:
@@ -309,7 +332,10 @@ class Extraction(Report):
 
 @final
 class Validation(Report):
-    """A drive file held against a measured trace. Its table has a row a part of the trace."""
+    """Results of a validation. Times in milliseconds.
+
+    Its table has a row a part of the trace.
+    """
 
     @property
     def demerit_ms(self) -> float:
@@ -330,7 +356,10 @@ class Drive:
         """Takes the drive of this name, or of the drive file at this path."""
     @staticmethod
     def import_disksim(*files: StrPath) -> Drive:
-        """Reads a drive out of DiskSim's parameter files. What they name is looked for beside them."""
+        """Reads a drive out of DiskSim's parameter files.
+
+        Files that they name are looked for beside them.
+        """
     def scale(
         self,
         *,
@@ -399,7 +428,10 @@ class Trace:
         layer: Literal["auto", "queued", "issued"] = "auto",
         name: str = "table",
     ) -> Trace:
-        """Opens a trace. `name` is what results call a table; the other keywords are those of the command line."""
+        """Opens a trace.
+
+        `name` is what results call a table; the other keywords are those of the command line.
+        """
     def info(self, *, progress: Progress = None) -> dict[str, Any]:
         """Counts, span, bytes, footprint and devices: the document of `freewheel trace info --json`."""
     def characterize(self, *, progress: Progress = None) -> dict[str, Any]:
@@ -407,7 +439,7 @@ class Trace:
     def convert(
         self, output: StrPath, *, device: int | None = None, progress: Progress = None
     ) -> dict[str, Any]:
-        """Writes the trace to a file whose name ends in .parquet, .csv, .csv.zst or .csv.gz."""
+        """Writes a trace to a file whose name ends in `.parquet`, `.csv`, `.csv.zst` or `.csv.gz`."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def to_polars(self) -> Any:
@@ -461,7 +493,7 @@ class Request:
 
 @final
 class Moment:
-    """State at a decision."""
+    """State at a decision that a policy may use."""
 
     @property
     def now_ns(self) -> int:
@@ -491,10 +523,12 @@ def simulate(
     completions: bool = False,
     progress: Progress = None,
 ) -> SimReport:
-    """Runs an experiment. `completions` keeps every completion, 106 bytes each, as the table of the result.
+    """Runs an experiment.
 
-    `policy` is a class of `Policy`, in place of the configured scheduler; `cache_policy` one of `CachePolicy`, for
-    the read cache of `cache`. Each decision is then a call of Python, which makes the run slower.
+    `completions` keeps every completion, 106 bytes each, as the table of the result. Those of the warm-up, which
+    other results are without, are marked by `is_warm_up`. `policy` is a class of `Policy`, in place of the configured
+    scheduler; `cache_policy` one of `CachePolicy`, for the read cache of `cache`. Each decision is then a call of
+    Python, which makes the run slower.
     """
 
 def sweep(
@@ -508,9 +542,9 @@ def sweep(
     executor: Executor | None = None,
     progress: Progress = None,
 ) -> SweepReport:
-    """Runs an experiment with all combinations of some values of its keys, on all cores, into one table.
+    """Runs an experiment with all combinations of some values of its keys, into one table.
 
-    `output` is a Parquet file. A sweep with one that was killed goes on where it was when it is called again.
+    They run on all cores. `output` is a Parquet file. A sweep with one that was killed goes on where it was when it is called again.
     Rows are the same with any number of `jobs`. `executor` runs them elsewhere: it is one of `concurrent.futures`,
     or `client.get_executor()` of Dask. Workers need the same version of Freewheel, and read traces and drive files
     from the same paths; both are checked.
@@ -539,8 +573,8 @@ def fleet(
     """Studies many drives, each with its own trace, into one table and one page.
 
     `traces` is a folder of traces, or one trace with several devices. A trace in a folder of the folder has its
-    name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV with
-    the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
+    name as server; else its name is cut at the last `-` or `_` into server and bay. `places` says more: a CSV or
+    a table with the columns trace and drive, server or bay, or a dict of such dicts. `output` is a folder: it gets `fleet.html`,
     `fleet.json`, `fleet.parquet`, and the reports of the first `reports` drives that are worth a look, 10 unless
     said otherwise. `hot` is the share of the time in which a hot drive works at least: 0.5 unless said otherwise. A
     study with an output that was killed goes on where it was. `executor` as for `sweep`.
@@ -598,7 +632,10 @@ def cache_curves(
 
 @final
 class ObjectReport(Report):
-    """Misses of caches that hold whole objects. The table has a row a policy and size."""
+    """The document of `freewheel cache --by-object`.
+
+    Its table has a row a policy and size.
+    """
 
     @property
     def uses(self) -> int:
@@ -624,7 +661,7 @@ def object_curves(
     device: int | None = None,
     progress: Progress = None,
 ) -> ObjectReport:
-    """Counts the misses of caches that hold whole objects, each of its own size, as libCacheSim does.
+    """Counts the misses of caches whose objects have sizes of their own, as a cache simulator does.
 
     Every read or write is a use, in the order of the file. A size is one of `cache_curves`; a share is one of the
     bytes of all objects.
@@ -646,7 +683,8 @@ def plan_stripe(
     seed: int = 1,
     progress: Progress = None,
 ) -> StripeReport:
-    """Works out how finely to stripe files or a volume over equal disks.
+    """Works out how finely to stripe files or a volume over equal disks, and simulates their requests with each
+    stripe unit that is tried.
 
     The source is a trace, the snapshot of a JBOD, or the log of a web server.
     """
@@ -671,7 +709,8 @@ def plan_placement(
     seed: int = 1,
     progress: Progress = None,
 ) -> PlaceReport:
-    """Works out which files of a JBOD to move so that clients wait less. It moves nothing.
+    """Works out which files of a JBOD to move so that clients wait less, and simulates their requests before and
+    after. It moves nothing.
 
     `horizon` is the time within which a move has to pay back what its copy cost, 30 days if none is given.
     """
@@ -704,13 +743,16 @@ def reproduce(
     recordings: StrPath | None = None,
     progress: Progress = None,
 ) -> ClaimsReport:
-    """Runs the experiments behind claims, all if none is given, and compares them with the papers."""
+    """Runs the experiment behind a claim, and compares its numbers with the paper's.
+
+    `ids` are one or several of `claims()`, all if none is given.
+    """
 
 def claims() -> dict[str, str]:
     """The claims there are: id and title."""
 
 def drives() -> list[str]:
-    """Names of the drives that ship."""
+    """Names of the shipped drives, sorted."""
 
 def formats() -> dict[str, str]:
     """The formats of traces that are read: name and description."""

@@ -13,6 +13,9 @@ def plot(result: Any, ax: Any = None) -> Any:
         (_freewheel.SimReport, _experiment),
         (_freewheel.StudyReport, _policies),
         (_freewheel.CacheReport, _caches),
+        (_freewheel.ObjectReport, _caches),
+        (_freewheel.SweepReport, _sweep),
+        (_freewheel.FleetReport, _fleet),
         (_freewheel.StripeReport, _stripes),
         (_freewheel.ClaimsReport, _claims),
     ]
@@ -42,6 +45,21 @@ def _columns(result: Any) -> dict[str, list[Any]]:
     return table
 
 
+def _sizes(ax: Any) -> None:
+    """Sizes along the axis: each step is twice as large."""
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_formatter(lambda size, _: size_text(size))
+    ax.xaxis.set_minor_formatter(lambda size, _: "")
+
+
+def size_text(size: float) -> str:
+    """A size as people write it: 65536 is 64 KiB."""
+    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.4g} {units[0]}"
+
+
 def _experiment(result: Any, ax: Any) -> None:
     """Mean time of each stage of reads and writes."""
     document = result.to_dict()["result"]
@@ -68,24 +86,59 @@ def _caches(result: Any, ax: Any) -> None:
     table = _columns(result)
     for policy in dict.fromkeys(table["policy"]):
         rows = [row for row, name in enumerate(table["policy"]) if name == policy]
-        sizes = [table["size_bytes"][row] / 2**20 for row in rows]
+        sizes = [table["size_bytes"][row] for row in rows]
         ax.plot(sizes, [table["miss_ratio"][row] for row in rows], marker=".", label=policy)
-    ax.set_xscale("log", base=2)
+    _sizes(ax)
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("size of the cache, MiB")
+    ax.set_xlabel("size of the cache")
     ax.set_ylabel("miss ratio")
     ax.legend()
+
+
+def _sweep(result: Any, ax: Any) -> None:
+    """Mean response time against the last key of numbers, a line for each combination of the others."""
+    table = _columns(result)
+    swept = [name for name in result.keys if len(set(table[name])) > 1]
+    times = [ns / 1e6 for ns in table["response_ns_mean"]]
+    numbers = [name for name in swept if all(isinstance(value, int | float) for value in table[name])]
+    if not numbers:
+        names = [", ".join(str(table[name][row]) for name in swept) for row in range(len(times))]
+        ax.barh(names, times)
+        ax.invert_yaxis()
+        ax.set_xlabel("mean response time, ms")
+        return
+    along = numbers[-1]
+    lines: dict[str, list[int]] = {}
+    for row in range(len(times)):
+        others = [str(table[name][row]) for name in swept if name != along]
+        lines.setdefault(", ".join(others), []).append(row)
+    for label, rows in lines.items():
+        rows = sorted(rows, key=lambda row: table[along][row])
+        ax.plot([table[along][row] for row in rows], [times[row] for row in rows], marker=".", label=label)
+    ax.set_xlabel(along)
+    ax.set_ylabel("mean response time, ms")
+    if len(lines) > 1:
+        ax.legend()
+
+
+def _fleet(result: Any, ax: Any) -> None:
+    """Share of the time in which each drive works, the busiest first."""
+    busy = [share for share in _columns(result)["utilisation"] if share is not None]
+    ax.plot(range(1, len(busy) + 1), sorted(busy, reverse=True), marker=".")
+    ax.axhline(result.to_dict()["hot_share"], color="grey", linewidth=0.8)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("drives, the busiest first")
+    ax.set_ylabel("share of the time in which the drive works")
 
 
 def _stripes(result: Any, ax: Any) -> None:
     """Mean response time against the stripe unit."""
     table = _columns(result)
-    units = [unit / 2**10 for unit in table["unit_bytes"]]
     for column, label in [("response_s", "simulated"), ("model_response_s", "model")]:
         times = [float("nan") if time is None else 1e3 * time for time in table[column]]
-        ax.plot(units, times, marker=".", label=label)
-    ax.set_xscale("log", base=2)
-    ax.set_xlabel("stripe unit, KiB")
+        ax.plot(table["unit_bytes"], times, marker=".", label=label)
+    _sizes(ax)
+    ax.set_xlabel("stripe unit")
     ax.set_ylabel("mean response time, ms")
     ax.legend()
 

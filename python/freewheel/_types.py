@@ -14,7 +14,7 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 class Policy(Protocol):
-    """A scheduling policy: it has the requests that wait, and says which one is served next."""
+    """A foreground scheduling policy with its waiting requests."""
 
     def push(self, request: "Request", /) -> object:
         """A request has arrived."""
@@ -26,7 +26,10 @@ class Policy(Protocol):
         """A request is taken out of turn, and waits no more."""
 
 class CachePolicy(Protocol):
-    """A policy of eviction over keys: numbers of blocks of 4 KiB. The cache looks keys up itself."""
+    """A policy of eviction over keys: for trying an idea without the slots that policies here share.
+
+    Keys are numbers of blocks of 4 KiB. The cache looks them up itself.
+    """
 
     def hit(self, key: int, /) -> object:
         """A key in the cache is used."""
@@ -57,8 +60,8 @@ AnyTrace: TypeAlias = "StrPath | ArrowTable | Trace"
 """A trace: a path, a table with the columns of our Parquet, or a `Trace`."""
 AnyDrive: TypeAlias = "StrPath | Drive"
 """A drive: the name of one that ships, the path of a drive file, or a `Drive`."""
-Places: TypeAlias = "StrPath | Mapping[str, Mapping[str, Any]]"
-"""Drive, server and bay by the names of traces: a CSV, or a dict of dicts."""
+Places: TypeAlias = "StrPath | ArrowTable | Mapping[str, Mapping[str, Any]]"
+"""Drive, server and bay by the names of traces: a CSV, a table, or a dict of dicts."""
 Replay: TypeAlias = Literal["auto", "arrivals", "dependent"]
 Fit: TypeAlias = Literal["as-is", "wrap", "scale"]
 CoarseTimes: TypeAlias = Literal["spread", "bunched"]

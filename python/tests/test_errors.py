@@ -52,6 +52,7 @@ def test_a_value_out_of_its_range() -> None:
 def test_a_file_that_is_not_there() -> None:
     wrong(lambda: freewheel.Trace.open("no.csv"), FileNotFoundError, "no.csv", "give the path")
     wrong(lambda: freewheel.simulate("no.toml"), freewheel.MissingFileError, "no.toml")
+    wrong(lambda: freewheel.Drive.import_disksim("no.parv"), freewheel.MissingFileError, "no.parv")
 
 
 def test_a_damaged_trace(tmp_path: Path) -> None:
@@ -99,6 +100,57 @@ def test_a_table_without_a_column_and_one_with_a_wrong_value() -> None:
 )
 def test_wrong_arguments_say_what_is_wanted(call: Any, words: list[str]) -> None:
     wrong(call, freewheel.UsageError, *words)
+
+
+@pytest.mark.parametrize(
+    ("call", "key", "words"),
+    [
+        (lambda: freewheel.study(5), "trace", ["5: a trace is wanted", "give the path"]),
+        (lambda: freewheel.study(SQLITE, drive=5), "drive", ["5: a drive is wanted", "the name of one"]),
+        (lambda: freewheel.simulate(CLOSED, overrides=["seed=1"]), "overrides", ["['seed=1']", "a dict", "overrides={"]),
+        (lambda: freewheel.simulate(CLOSED, overrides={4: 4}), "overrides", ["4: a key of texts", "overrides={"]),
+        (lambda: freewheel.cache_curves(SQLITE, sizes=[None]), "sizes", ["None: a size is wanted", "64MiB"]),
+        (lambda: freewheel.cache_curves(SQLITE, warm_up=2.0), "warm_up", ["warm_up=2", "below 1"]),
+        (lambda: freewheel.cache_curves(SQLITE, policies=5), "policies", ["policies=5", "lru"]),
+        (lambda: freewheel.plan_placement("examples/jbod.toml", horizon=[30]), "horizon", ["[30]: a time", "30d"]),
+        (lambda: freewheel.fleet(SQLITE, places=["x"], changes=False), "places", ["['x']", "trace and drive"]),
+        (lambda: freewheel.fleet(SQLITE, places={"0": {"rack": 1}}, changes=False), "places", ["`rack`", "bay"]),
+        (lambda: freewheel.study(SQLITE, scrub_effort="3 parsecs"), "scrub_effort", ["parsecs", "min, h, d"]),
+        (lambda: freewheel.reproduce("fast02.fig4", seeds=[]), "seeds", ["seeds=[]", "leave it out"]),
+        (lambda: freewheel.extract("nope"), "target", ["nope", "emulated:NAME"]),
+        (lambda: freewheel.plan_placement("examples/jbod.toml", keep_free=5.0), "keep_free", ["5", "below 1"]),
+        (lambda: freewheel.Drive.load("atlas10k").scale(capacity=1e12), "capacity", ["a size is wanted", "64MiB"]),
+    ],
+)
+def test_values_of_a_wrong_type_or_unit_name_key_value_and_way_out(call: Any, key: str, words: list[str]) -> None:
+    error = wrong(call, freewheel.UsageError, *words)
+    # The name of an argument that is read first is a note of the traceback.
+    assert error.help and key in f"{error} {getattr(error, '__notes__', [])}"
+
+
+def test_options_of_the_command_are_keywords_here() -> None:
+    error = wrong(
+        lambda: freewheel.plan_placement("examples/jbod.toml", replace={"zzz": "tr96"}),
+        freewheel.Error,
+        "replace=zzz=tr96",
+        "no disk is called `zzz`",
+    )
+    assert "--" not in str(error)
+
+
+def test_a_file_that_cannot_be_written_is_known_before_anything_runs(tmp_path: Path) -> None:
+    for output, word in [(tmp_path, "is a folder"), (tmp_path / "nowhere/s.parquet", "make it first")]:
+        wrong(
+            lambda: freewheel.sweep(CLOSED, over={"seed": [1]}, output=output), freewheel.FileError, word
+        )
+    assert not list(tmp_path.parent.glob("*.journal")) and not list(tmp_path.iterdir())
+
+
+def test_an_empty_table_says_which_column_has_no_type() -> None:
+    import polars as pl
+
+    empty = pl.DataFrame({"arrival_ns": [], "op": [], "start_block": [], "blocks": []})
+    wrong(lambda: freewheel.Trace.open(empty).info(), freewheel.TraceError, "`arrival_ns`", "without a type")
 
 
 def test_completions_of_independent_drives_have_no_order() -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import freewheel
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from conftest import CLOSED, ROOT, SQLITE
 
@@ -119,7 +121,7 @@ def test_a_worker_with_another_version_or_another_file_is_refused(tmp_path: Path
     drive.write_text(freewheel.Drive.load("atlas10k").to_toml())
     config = tmp_path / "experiment.toml"
     config.write_text(freewheel.SimConfig(**{**CLOSED, "drive": str(drive)}).to_toml())
-    plan = _freewheel.SweepPlan(config, ["workload.outstanding=1,2"], [], None, tmp_path / "s.parquet")
+    plan = _freewheel.sweep_plan(config, ["workload.outstanding=1,2"], [], None, tmp_path / "s.parquet")
     chunk = plan.chunk([0])
     assert len(_freewheel.run_sweep_chunk(chunk).splitlines()) == 1
     with pytest.raises(freewheel.Error, match="this worker has Freewheel"):
@@ -151,6 +153,61 @@ def test_a_fleet_is_a_row_a_drive_and_the_same_on_processes(fleet_folder: Path, 
     assert fleet.worth_a_look(1)[0].replace("/", "-") in report
 
 
+def test_a_fleet_shows_what_it_has_and_is_drawn(fleet_folder: Path) -> None:
+    fleet = freewheel.fleet(fleet_folder, drive="atlas10k", fit="wrap", changes=False, reports=0)
+    assert repr(fleet).startswith("<FleetReport 4 of 5 drives: ") and "\n" not in repr(fleet)
+    shown = fleet._repr_html_()
+    assert shown and shown.startswith("<iframe srcdoc=")
+    pytest.importorskip("matplotlib").use("agg")
+    axes = fleet.plot()
+    busy = [share for share in fleet.to_polars()["utilisation"] if share is not None]
+    assert list(axes.lines[0].get_ydata()) == sorted(busy, reverse=True) and len(busy) == 4
+
+
+def test_reports_that_a_killed_call_has_written_are_not_written_again(
+    fleet_folder: Path, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"drive": "atlas10k", "fit": "wrap", "changes": False, "reports": 2, "hot": 0.01}
+    output, reports = tmp_path / "killed", tmp_path / "killed/drives"
+
+    def stop(done: int, total: int) -> None:
+        if reports.is_dir() and any(path.suffix == ".html" for path in reports.iterdir()):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        freewheel.fleet(fleet_folder, output=output, progress=stop, **options)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and len(list(output.glob("*.journal"))) < 2:
+        time.sleep(0.05)
+    [first] = reports.glob("*.html")
+    before = first.stat()
+    fleet = freewheel.fleet(fleet_folder, output=output, **options)
+    after = first.stat()
+    assert fleet.resumed == 5 and (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    whole = tmp_path / "whole"
+    freewheel.fleet(fleet_folder, output=whole, **options)
+    files = [path.relative_to(whole) for path in sorted(whole.rglob("*")) if path.is_file()]
+    assert files == [path.relative_to(output) for path in sorted(output.rglob("*")) if path.is_file()]
+    assert sum(file.parts[0] == "drives" for file in files) == 2
+    for file in files:
+        assert (output / file).read_bytes() == (whole / file).read_bytes(), file
+
+
+def test_the_second_look_at_advice_has_columns(fleet_folder: Path) -> None:
+    options: dict[str, Any] = {"drive": "atlas10k", "fit": "wrap", "reports": 0}
+    added = {"advice_checks", "advice_check_best_change", "advice_check_worst_change",
+             "turned_advice", "turned_advice_where"}
+    once = freewheel.fleet(fleet_folder, **options)
+    assert not added & set(once.frame.columns)
+    checked = freewheel.fleet(fleet_folder, checks=True, **options)
+    table = checked.to_polars()
+    assert set(table.columns) - set(once.frame.columns) == added
+    looked = table.filter(pl.col("advice_checks").is_not_null())
+    assert len(looked) > 0 and looked["advice_checks"].min() > 0
+    assert (looked["advice_check_best_change"] <= looked["advice_check_worst_change"]).all()
+    assert [set(row) for row in checked.to_dict()["drives"]] == [set(table.columns)] * 5
+
+
 def test_the_devices_of_a_trace_are_a_fleet_with_places(tmp_path: Path) -> None:
     requests = freewheel.Trace.open(SQLITE).to_polars()[:1600]
     devices = requests.with_columns(device=pl.int_range(pl.len(), dtype=pl.UInt32) % 2)
@@ -163,6 +220,14 @@ def test_the_devices_of_a_trace_are_a_fleet_with_places(tmp_path: Path) -> None:
     ]
     moved = devices.filter(pl.col("op").is_in(["read", "write"])).group_by("device").len().sort("device")
     assert table["requests"].to_list() == moved["len"].to_list()
+    for frame in [pl.DataFrame, pa.table, pd.DataFrame]:
+        given = frame({"trace": ["0"], "server": ["db"], "bay": [7], "drive": ["tr96"]})
+        of_table = freewheel.fleet(devices, drive="atlas10k", places=given, fit="wrap", changes=False)
+        assert of_table.to_polars().equals(table)
+    with pytest.raises(freewheel.UsageError, match="`rack` is not known"):
+        freewheel.fleet(devices, places=pl.DataFrame({"trace": ["0"], "rack": [1]}), changes=False)
+    with pytest.raises(freewheel.UsageError, match="no column `trace`"):
+        freewheel.fleet(devices, places=pl.DataFrame({"bay": [1]}), changes=False)
     with pytest.raises(freewheel.Error, match="no trace is called `9`"):
         freewheel.fleet(devices, places={"9": {"bay": 1}}, changes=False)
 

@@ -23,6 +23,19 @@ def test_completions_are_those_of_the_log(command: Command, tmp_path: Path) -> N
     assert result.frame.columns == of_log.columns and len(result.frame) == result.requests
 
 
+def test_completions_of_the_warm_up_are_marked_as_in_the_log(command: Command, tmp_path: Path) -> None:
+    overrides = {"warm_up": 0.2, "workload.requests": 2000}
+    result = freewheel.simulate("examples/oltp.toml", overrides=overrides, completions=True)
+    log = tmp_path / "log.parquet"
+    sets = ["--set", "warm_up=0.2", "--set", "workload.requests=2000"]
+    command("sim", "examples/oltp.toml", *sets, "--log", log)
+    completions = result.to_polars()
+    assert completions.equals(pl.read_parquet(log))
+    assert completions["is_warm_up"].sum() == 400
+    counted = completions.filter(~pl.col("is_warm_up") & pl.col("op").is_in(["read", "write"]))
+    assert counted["response_ns"].mean() == pytest.approx(result.response_ns_mean)
+
+
 def test_stages_add_up_to_the_response_in_every_library() -> None:
     result = freewheel.simulate(CLOSED, completions=True)
     polars = pl.DataFrame(result)

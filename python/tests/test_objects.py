@@ -100,5 +100,8 @@ def test_requests_to_a_disk_are_objects_too() -> None:
 def test_a_policy_that_does_not_know_sizes_is_refused(zipf: Path) -> None:
     with pytest.raises(freewheel.UsageError, match="arc is not defined for objects of unlike sizes"):
         freewheel.object_curves(zipf, policies="arc")
+    with pytest.raises(freewheel.UsageError, match="MyFifo: a policy in Python") as caught:
+        freewheel.object_curves(zipf, policies=["lru", type("MyFifo", (), {})])  # type: ignore[list-item]
+    assert caught.value.help and "cache_curves takes a class" in caught.value.help
     with pytest.raises(freewheel.Error, match="of device 7"):
         freewheel.object_curves(zipf, device=7)

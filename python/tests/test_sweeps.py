@@ -40,6 +40,22 @@ def test_the_command_writes_the_same_bytes_on_any_number_of_threads(
     assert said.replace("again", "python") == sweep.to_json()
 
 
+def test_a_sweep_shows_what_it_has_and_is_drawn() -> None:
+    sweep = freewheel.sweep(CLOSED, over={**OVER, "seed": [1, 2]})
+    assert sweep.keys == [*OVER, "seed"]
+    assert repr(sweep) == "<SweepReport 12 configurations, 0 of them run before>"
+    shown = sweep._repr_html_()
+    assert shown and "<th>workload.outstanding</th>" in shown and "12 rows" in shown
+    assert shown.count("<tr>") == 11
+    pytest.importorskip("matplotlib").use("agg")
+    axes = freewheel.sweep(CLOSED, over=OVER).plot()
+    assert axes.get_xlabel() == "workload.outstanding" and axes.get_ylabel() == "mean response time, ms"
+    assert [line.get_label() for line in axes.lines] == ["fcfs", "sptf"]
+    assert list(axes.lines[0].get_xdata()) == [1, 4, 16]
+    bars = freewheel.sweep(CLOSED, over={"scheduler.policy": ["fcfs", "sptf"]}).plot()
+    assert [label.get_text() for label in bars.get_yticklabels()] == ["fcfs", "sptf"]
+
+
 def test_a_trace_is_swept_over_policies_and_drives() -> None:
     config = {"workload": {"kind": "trace", "file": SQLITE}}
     over = {"scheduler.policy": ["fcfs", "sptf"], "workload.replay": ["arrivals", "dependent"]}
@@ -82,5 +98,7 @@ def test_wrong_values_are_known_before_anything_runs() -> None:
     for wrong in [4, "fcfs", []]:
         with pytest.raises(freewheel.UsageError, match="a list of values"):
             freewheel.sweep(CLOSED, over={"workload.outstanding": wrong})
+    with pytest.raises(freewheel.UsageError, match="a dict of lists"):
+        freewheel.sweep(CLOSED, over={})
     with pytest.raises(freewheel.ConfigError, match="polcy"):
         freewheel.sweep(CLOSED, over={"scheduler.polcy": ["fcfs"]})

@@ -17,7 +17,9 @@ pub use freewheel_reproduce::{
     CLAIMS, Claim, Comparison, Kind, REAL_TIME, ReproduceOptions, Reproduction, Row, SEEDS, Verdict,
 };
 
-/// Runs the experiment behind a claim. `progress` receives done and total, from several threads.
+/// Runs the experiment behind a claim, and compares its numbers with the paper's.
+///
+/// `progress` receives done and total, from several threads.
 ///
 /// ```
 /// use freewheel::claims::ReproduceOptions;

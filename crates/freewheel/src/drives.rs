@@ -12,7 +12,9 @@ pub use freewheel_model::drive::scale::{FACTOR_MAX, YearlyRates};
 pub use freewheel_report::DriveIdentity;
 pub use freewheel_sim::library::{DEFAULT_DRIVE, names};
 
-/// The drive of this name, or of the drive file at this path: its file, and the drive built from it.
+/// Takes the drive of this name, or of the drive file at this path.
+///
+/// Gives its file, and the drive built from it.
 ///
 /// ```
 /// let (spec, drive) = freewheel::drives::load("atlas10k")?;
@@ -34,8 +36,9 @@ pub fn build(spec: &DriveSpec, origin: &str) -> Result<Drive, Error> {
     Ok(freewheel_sim::library::build(spec, origin)?)
 }
 
-/// A drive from the texts of DiskSim's parameter files, each with its file's name. `beside` is asked for
-/// files that they name and that are not among them.
+/// Reads a drive out of DiskSim's parameter files.
+///
+/// Each comes as its name and its text. `beside` is asked for files that they name and that are not among them.
 pub fn import_disksim(
     files: &[(&str, &str)],
     beside: &dyn Fn(&str) -> Option<String>,

@@ -40,7 +40,7 @@ use crate::files::FileKind;
 use crate::help::Surface;
 use crate::wrong_file_kind::WrongFileKind;
 
-/// Message of the error. It displays as one message that names file, key and value.
+/// An error of this library. Its message names file, key and value.
 ///
 /// Every error of a function or method of this library converts to it by `?`.
 ///

@@ -44,7 +44,7 @@ pub fn run_watched(
 /// Rows of a group of [`run_collected`].
 const GROUP_ROWS: usize = 1 << 17;
 
-/// Runs an experiment and keeps every completion in memory, 91 bytes each, in groups of rows in order of
+/// Runs an experiment and keeps every completion in memory, 92 bytes each, in groups of rows in order of
 /// completion. `progress` is told done and total.
 ///
 /// Errors: independent drives, and damage that the first pass over a trace did not meet.

@@ -17,8 +17,10 @@ pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::{tracks_html, validation_html};
 pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 
-/// Finds the parameters of a drive by timing reads of it. The drive should be idle otherwise: tens of
-/// minutes for a drive of 10,000 cylinders, hours for one of today, seconds in virtual time.
+/// Finds the parameters of a drive by timing reads of it.
+///
+/// The drive should be idle otherwise: tens of minutes for a drive of 10,000 cylinders, hours for one of
+/// today, seconds in virtual time.
 ///
 /// ```no_run
 /// use freewheel::extract;
@@ -57,8 +59,9 @@ pub fn read_journal(text: &str, head: &JournalHead) -> Result<VecDeque<JournalEn
 }
 
 /// Sends the requests of a measured trace to a drive, each as long after the completion of the one
-/// before as in the trace, and compares the response times. `gaps` says to which request each gap belongs;
-/// None leaves that to the spindle's phase.
+/// before as in the trace, and compares the response times.
+///
+/// `gaps` says to which request each gap belongs; None leaves that to the spindle's phase.
 pub fn validate(
     drive: &str,
     trace: &TraceWorkload,

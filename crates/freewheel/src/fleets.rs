@@ -20,7 +20,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use freewheel_study::fleet::{FleetMember, members};
+use freewheel_study::fleet::{FleetMember, WrittenReports, members};
 use freewheel_study::table::TableError;
 use freewheel_trace::TraceReader;
 
@@ -79,9 +79,11 @@ pub fn fleet_members(
     Ok(members(path, options, drive, &devices(output), report)?)
 }
 
-/// Studies every drive, and writes table, document, page, and the reports of drives that are worth a look. A study
-/// that was killed goes on where it was: its rows are in the journal until everything is written. `progress` receives
-/// the name of a part of the work, done and total, from any thread.
+/// Studies many drives, each with its own trace, into one table and one page.
+///
+/// Writes a document, too, and the reports of drives that are worth a look. A study that was killed goes on where it
+/// was: its rows are in the journal until everything is written. `progress` receives the name of a part of the work,
+/// done and total, from any thread.
 pub fn fleet(
     fleet: &Fleet,
     output: &FleetOutput,
@@ -90,26 +92,29 @@ pub fn fleet(
     let FleetOutput { folder, hot_share, reports, threads } = output;
     let wrong = |error: io::Error| TableError::of(folder, &error);
     fs::create_dir_all(folder).map_err(wrong)?;
+    // A journal of another fleet is known before anything is studied.
+    let mut written = fleet.open_reports(&output.page())?;
     let rows = fleet
         .run(Some(&output.table()), *threads, &|done, total| progress("drives", done, total))?;
     let mut report = FleetReport::new(fleet.done(&rows)?, fleet.options.clone(), *hot_share);
-    write_reports(&mut report, fleet, folder, *reports, &|done, total| {
+    write_reports(&mut report, fleet, &mut written, (folder, *reports), &|done, total| {
         progress("reports", done, total)
     })?;
     keep(&folder.join("fleet.json"), &report.json()).map_err(wrong)?;
     keep(&output.page(), &report.html()).map_err(wrong)?;
+    written.end()?;
     fleet.finish(rows)?;
     remove_devices(fleet, folder).map_err(wrong)?;
     Ok(report)
 }
 
 /// Studies the `most` drives that are worth a look once more, with everything, and writes the report of each into
-/// `drives` of `folder`. The fleet's page then refers to them.
+/// `drives` of `folder`, unless an earlier run has. The fleet's page then refers to them.
 fn write_reports(
     report: &mut FleetReport,
     fleet: &Fleet,
-    folder: &Path,
-    most: usize,
+    written: &mut WrittenReports,
+    (folder, most): (&Path, usize),
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(), TableError> {
     let found = report.worth_a_look(most);
@@ -117,24 +122,36 @@ fn write_reports(
         let goes_on = || progress(done as u64, found.len() as u64);
         goes_on();
         let number = report.rows[at].number;
-        let member = &fleet.members[number];
-        let own = fleet.options.study(member);
-        let policies = StudyOptions::new(own.trace.clone(), &own.drive).policies;
-        let options = StudyOptions { policies, gaps: true, changes: true, checks: true, ..own };
-        // Its row stands; the page leads to no report of it.
-        let Ok(page) = study(&options, None, &|_| goes_on()) else { continue };
-        let name: String = member
-            .name
-            .chars()
-            .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
-            .collect();
-        // Other letters of two names may be all that tells them apart.
-        let path = format!("drives/{:04}-{name}.html", number + 1);
-        fs::create_dir_all(folder.join("drives")).map_err(|error| wrong(error, folder))?;
-        keep(&folder.join(&path), &page.html()).map_err(|error| wrong(error, folder))?;
+        let path = report_path(number, &fleet.members[number]);
+        let file = folder.join(&path);
+        if !written.has(number, &file) {
+            // Its row stands; the page leads to no report of it.
+            let Ok(page) = study(&report_options(fleet, number), None, &|_| goes_on()) else {
+                continue;
+            };
+            fs::create_dir_all(folder.join("drives")).map_err(|error| wrong(error, folder))?;
+            keep(&file, &page.html()).map_err(|error| wrong(error, folder))?;
+            written.keep(number, &file)?;
+        }
         report.reports.insert(at, path);
     }
     Ok(())
+}
+
+/// Options of the report of a drive: everything.
+fn report_options(fleet: &Fleet, number: usize) -> StudyOptions {
+    let own = fleet.options.study(&fleet.members[number]);
+    let policies = StudyOptions::new(own.trace.clone(), &own.drive).policies;
+    StudyOptions { policies, gaps: true, changes: true, checks: true, ..own }
+}
+
+/// Path of the report of a drive from the page on.
+fn report_path(number: usize, member: &FleetMember) -> String {
+    let letters = member.name.chars();
+    let name: String =
+        letters.map(|letter| if letter.is_alphanumeric() { letter } else { '-' }).collect();
+    // Other letters of two names may be all that tells them apart.
+    format!("drives/{:04}-{name}.html", number + 1)
 }
 
 fn wrong(error: io::Error, folder: &Path) -> TableError {

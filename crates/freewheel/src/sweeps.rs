@@ -26,8 +26,10 @@ pub use freewheel_study::sweep::{
     Column, Sweep, SweepChunk, SweepDone, SweepLoads, SweepRows, SweptKey,
 };
 
-/// Runs all configurations on `threads` threads, all cores if none are given, and writes a row for each to
-/// `output`, a Parquet file. A sweep that was killed goes on where it was. `progress` is told done and total.
+/// Runs an experiment with all combinations of some values of its keys, into one table.
+///
+/// They run on `threads` threads, all cores if none are given. `output` is a Parquet file, with a row for each.
+/// A sweep that was killed goes on where it was. `progress` is told done and total.
 pub fn sweep(
     sweep: &Sweep,
     output: Option<&Path>,

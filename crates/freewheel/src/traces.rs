@@ -15,8 +15,9 @@ pub use freewheel_trace::{
     TimeUnit, Timing, TraceRow,
 };
 
-/// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or
-/// `.csv.gz`. `report` receives the reader now and then, for a progress bar.
+/// Writes a trace to a file whose name ends in `.parquet`, `.csv`, `.csv.zst` or `.csv.gz`.
+///
+/// `report` receives the reader now and then, for a progress bar.
 ///
 /// ```
 /// use freewheel::convert_trace;

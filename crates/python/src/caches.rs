@@ -19,21 +19,37 @@ use crate::report::{Parts, Report};
 use crate::studies::{Replay, check_cache_depth, json};
 use crate::table::Columns;
 use crate::trace::{self, Source};
-use crate::values::{OneOrMore, argument, choice, parsed};
+use crate::values::{OneOrMore, argument, choice, not_a, parsed};
 
-/// How much memory a trace is worth.
+/// The document of `freewheel cache`.
+///
+/// Its table has a row a policy and size.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct CacheReport {
     report: Arc<freewheel::caches::CacheReport>,
 }
 
 /// A size: a whole number of bytes, a share of the footprint, or a text as `"64MiB"` or `"1%"`.
-#[derive(FromPyObject)]
 pub enum AnySize {
     Bytes(u64),
     /// A share above 0 and at most 1.
     Share(f64),
     Text(String),
+}
+
+impl<'py> FromPyObject<'_, 'py> for AnySize {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = given.extract() {
+            return Ok(Self::Text(text));
+        }
+        if let Ok(bytes) = given.extract() {
+            return Ok(Self::Bytes(bytes));
+        }
+        let help = "write a whole number of bytes, a text as \"64MiB\", or a share as 0.01";
+        given.extract().map(Self::Share).map_err(|_| not_a(&given, "a size", help))
+    }
 }
 
 impl AnySize {
@@ -90,6 +106,10 @@ pub fn cache_curves(
     options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
     options.sample = sample.map(|share| share_of("sample", share)).transpose()?;
     options.warm_up = warm_up.unwrap_or(options.warm_up);
+    if !(0.0..1.0).contains(&options.warm_up) {
+        let says = format!("warm_up={}: 0 to below 1 is allowed", options.warm_up);
+        return Err(argument(says, "write warm_up=0.2 for a fifth of the requests").raise(py));
+    }
     let kinds =
         [("best", ResponseRuns::Best), ("all", ResponseRuns::All), ("none", ResponseRuns::None)];
     options.responses = choice("responses", responses, &kinds)?;
@@ -99,8 +119,10 @@ pub fn cache_curves(
 }
 
 /// A policy that ships, by its name, or one of Python.
-enum Compared {
+pub enum Compared {
+    /// Its name says it.
     Named(ComparedPolicy),
+    /// A class.
     Own(OwnCachePolicy),
 }
 
@@ -127,11 +149,15 @@ impl Compared {
 }
 
 /// One policy, or a list of them.
-fn policies(policies: &Bound<'_, PyAny>) -> PyResult<Vec<Compared>> {
+pub fn policies(policies: &Bound<'_, PyAny>) -> PyResult<Vec<Compared>> {
     if policies.is_instance_of::<PyString>() || policies.is_callable() {
         return Ok(vec![Compared::of(policies)?]);
     }
-    policies.try_iter()?.map(|policy| Compared::of(&policy?)).collect()
+    let each = policies.try_iter().map_err(|_| {
+        let says = format!("policies={policies}: names or classes are wanted");
+        argument(says, "write policies=[\"lru\", \"arc\"]").raise(policies.py())
+    })?;
+    each.map(|policy| Compared::of(&policy?)).collect()
 }
 
 fn run(

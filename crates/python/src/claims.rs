@@ -12,9 +12,11 @@ use crate::frame::Frame;
 use crate::job;
 use crate::report::{Parts, Report};
 use crate::table::Columns;
-use crate::values::OneOrMore;
+use crate::values::{OneOrMore, argument};
 
 /// The claims that were run.
+///
+/// The table has a row a number.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct ClaimsReport {
     done: Arc<ClaimsDone>,
@@ -46,7 +48,9 @@ pub fn claim_titles(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Runs the experiments behind claims, all if none is given, and compares them with the papers.
+/// Runs the experiment behind a claim, and compares its numbers with the paper's.
+///
+/// `ids` are one or several of `claims()`, all if none is given.
 #[pyfunction]
 #[pyo3(signature = (ids=None, *, quick=false, seeds=None, recordings=None, progress=None))]
 pub fn reproduce(
@@ -63,6 +67,12 @@ pub fn reproduce(
         || CLAIMS.iter().map(|claim| claim.id.to_owned()).collect(),
         OneOrMore::into_vec,
     );
+    for (name, is_empty) in [("ids", ids.is_empty()), ("seeds", options.seeds.is_empty())] {
+        if is_empty {
+            let says = format!("{name}=[]: one at least is needed");
+            return Err(argument(says, "leave it out for all of them").raise(py));
+        }
+    }
     let done = Arc::new(job::run(py, progress, move |watch| {
         let one = |id: &String| {
             Ok(freewheel::reproduce(id, &options, &|done, total| watch.report(done, total))?)

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// Runs a command line, whose first word is the program's name, and gives the exit code. `itself` are the
-/// words that start this program again.
+/// Runs a command line, whose first word is the program's name, and gives the exit code.
+///
+/// `itself` are the words that start this program again.
 #[pyfunction]
 pub fn run_command_line(py: Python<'_>, words: Vec<OsString>, itself: Vec<OsString>) -> u8 {
     py.detach(|| {

@@ -8,9 +8,11 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::fault::{Fault, KEYS};
 use crate::toml_values::{toml_table, toml_value};
-use crate::values::{argument, choice};
+use crate::values::{argument, choice, not_a};
 
-/// An experiment: its keys are those of `freewheel.schema()`.
+/// A simulation: everything that determines its result, except the bytes of a trace.
+///
+/// Its keys are those of `schema()`, and of the TOML that `freewheel sim` reads.
 #[pyclass(frozen, eq, module = "freewheel")]
 #[derive(Clone, PartialEq)]
 pub struct SimConfig {
@@ -60,9 +62,9 @@ impl SimConfig {
     /// An experiment out of what `simulate` takes, with overrides.
     pub fn of(
         config: &Bound<'_, PyAny>,
-        overrides: Option<&Bound<'_, PyDict>>,
+        overrides: Option<Overrides>,
     ) -> PyResult<freewheel::SimConfig> {
-        parse(config.py(), &ConfigSource::of(config)?, &override_texts(overrides)?)
+        parse(config.py(), &ConfigSource::of(config)?, &overrides.unwrap_or_default().0)
     }
 }
 
@@ -85,14 +87,23 @@ fn toml_text(config: &freewheel::SimConfig) -> PyResult<String> {
     toml::to_string(config).map_err(|error| Fault::toml(error).raise_here())
 }
 
-/// Overrides in the words of `--set`. None as a value removes a key.
-pub fn override_texts(overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
-    let mut texts = Vec::new();
-    for (key, value) in overrides.into_iter().flatten() {
-        let (key, value) = (key.extract::<String>()?, override_value(&value)?);
-        texts.push(format!("{key}={value}"));
+/// Overrides in the words of `--set`, out of a dict. None as a value removes a key.
+#[derive(Default)]
+pub struct Overrides(pub Vec<String>);
+
+impl<'py> FromPyObject<'_, 'py> for Overrides {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let help = "write overrides={\"workload.outstanding\": 4}";
+        let all = given.cast::<PyDict>().map_err(|_| not_a(&given, "a dict", help))?;
+        let mut texts = Vec::new();
+        for (key, value) in all.iter() {
+            let name: String = key.extract().map_err(|_| not_a(&key, "a key of texts", help))?;
+            texts.push(format!("{name}={}", override_value(&value)?));
+        }
+        Ok(Self(texts))
     }
-    Ok(texts)
 }
 
 /// A value in the words of `--set`; empty for None.
@@ -114,15 +125,11 @@ impl SimConfig {
         Ok(Self { inner: parse(py, &ConfigSource::Keys(table.to_string()), &[])? })
     }
 
-    /// Reads an experiment from a file of TOML.
+    /// Reads an experiment from a file of TOML. Paths in it count from its folder.
     #[staticmethod]
     #[pyo3(signature = (path, *, overrides=None))]
-    fn load(
-        py: Python<'_>,
-        path: PathBuf,
-        overrides: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let loaded = freewheel::SimConfig::load(&path, &override_texts(overrides)?);
+    fn load(py: Python<'_>, path: PathBuf, overrides: Option<Overrides>) -> PyResult<Self> {
+        let loaded = freewheel::SimConfig::load(&path, &overrides.unwrap_or_default().0);
         let inner = loaded.map_err(|error| Fault::experiment(error).raise(py))?;
         Ok(Self { inner })
     }
@@ -130,15 +137,15 @@ impl SimConfig {
     /// Reads an experiment from a text of TOML.
     #[staticmethod]
     #[pyo3(signature = (text, *, overrides=None))]
-    fn parse(py: Python<'_>, text: &str, overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn parse(py: Python<'_>, text: &str, overrides: Option<Overrides>) -> PyResult<Self> {
         let source = ConfigSource::Text(text.to_owned());
-        Ok(Self { inner: parse(py, &source, &override_texts(overrides)?)? })
+        Ok(Self { inner: parse(py, &source, &overrides.unwrap_or_default().0)? })
     }
 
-    /// The same experiment with other values, as `{"workload.outstanding": 20}`.
-    fn replace(&self, py: Python<'_>, overrides: &Bound<'_, PyDict>) -> PyResult<Self> {
+    /// The same experiment with other values, as `{"workload.outstanding": 20}`. None removes a key.
+    fn replace(&self, py: Python<'_>, overrides: Overrides) -> PyResult<Self> {
         let source = ConfigSource::Keys(toml_text(&self.inner)?);
-        Ok(Self { inner: parse(py, &source, &override_texts(Some(overrides))?)? })
+        Ok(Self { inner: parse(py, &source, &overrides.0)? })
     }
 
     /// The experiment as TOML, for `freewheel sim`.

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::report::{Parts, Report};
-use crate::values::{Size, argument};
+use crate::values::{Size, argument, path_text};
 
-/// A drive.
+/// A drive: one that ships, one of a drive file, or a scaled one.
 #[pyclass(frozen, module = "freewheel")]
 pub struct Drive {
     model: Arc<Model>,
@@ -31,7 +31,11 @@ struct Model {
 pub fn reference(drive: &Bound<'_, PyAny>) -> PyResult<String> {
     match drive.cast::<Drive>() {
         Ok(drive) => drive.get().reference(drive.py()),
-        Err(_) => crate::values::path_text(drive),
+        Err(_) => path_text(
+            drive,
+            "a drive",
+            "give the name of one that ships, the path of a drive file, or a Drive",
+        ),
     }
 }
 
@@ -107,14 +111,25 @@ impl Drive {
         Ok(Self::new(spec, drive, Some(name)))
     }
 
-    /// Reads a drive out of DiskSim's parameter files. What they name is looked for beside them.
+    /// Reads a drive out of DiskSim's parameter files.
+    ///
+    /// Files that they name are looked for beside them.
     #[staticmethod]
     #[pyo3(signature = (*files))]
     fn import_disksim(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Self> {
+        if files.is_empty() {
+            let says = "import_disksim() was given no file".to_owned();
+            return Err(argument(says, "give DiskSim's parameter files of a disk").raise(py));
+        }
         let texts = files
             .iter()
             .map(|path| {
-                let wrong = |error| Fault::File(format!("{}: {error}", path.display())).raise(py);
+                let wrong = |error: std::io::Error| {
+                    let says = format!("{}: {error}", path.display());
+                    let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+                    let fault = if is_missing { Fault::Missing } else { Fault::File };
+                    fault(says).raise(py)
+                };
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 Ok((name, read_text(path).map_err(wrong)?))
             })
@@ -129,7 +144,7 @@ impl Drive {
         Self::of_spec(imported.spec).map_err(|fault| fault.raise(py))
     }
 
-    /// The same drive with other technology: factors, or years of change.
+    /// The same drive with other technology: factors, or years of change at historical rates.
     #[pyo3(signature = (*, years=None, seek=None, rpm=None, linear_density=None, track_density=None, surfaces=None, capacity=None, name=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     fn scale(
@@ -275,7 +290,7 @@ impl Drive {
     }
 }
 
-/// Names of the drives that ship.
+/// Names of the shipped drives, sorted.
 #[pyfunction]
 #[pyo3(name = "drives")]
 pub fn drive_names() -> Vec<&'static str> {

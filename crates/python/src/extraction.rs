@@ -1,6 +1,6 @@
 //! Drives found out by timing them, and drive files held against measured times.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use freewheel::drives;
@@ -18,15 +18,19 @@ use crate::job;
 use crate::report::{Parts, Report};
 use crate::table::Columns;
 use crate::trace;
-use crate::values::{choice, path_text};
+use crate::values::{argument, choice, path_text};
 
-/// A drive that was found out.
+/// Cost and results of an extraction.
+///
+/// Its table has a row a value.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct Extraction {
     found: Arc<freewheel::Extraction>,
 }
 
-/// A drive file held against a measured trace.
+/// Results of a validation. Times in milliseconds.
+///
+/// Its table has a row a part of the trace.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct Validation {
     validation: Arc<freewheel::extraction::Validation>,
@@ -47,9 +51,14 @@ impl Target {
         if given.cast::<Drive>().is_ok() {
             return drive::reference(given).map(Self::Virtual);
         }
-        let text = path_text(given)?;
+        let help = "give a Drive, \"emulated:NAME\", or the path of a block device";
+        let text = path_text(given, "a drive", help)?;
         Ok(match text.strip_prefix(EMULATED) {
             Some(name) => Self::Virtual(name.to_owned()),
+            None if !Path::new(&text).exists() => {
+                let says = format!("target={text:?}: there is no such device or file");
+                return Err(argument(says, help).raise(given.py()));
+            }
             None => Self::Device(text.into()),
         })
     }
@@ -67,8 +76,9 @@ impl Target {
     }
 }
 
-/// Finds the parameters of a drive by timing reads of it. It is a `Drive` or `"emulated:NAME"` in virtual time, or
-/// the path of a block device.
+/// Finds the parameters of a drive by timing reads of it.
+///
+/// The target is a `Drive` or `"emulated:NAME"` in virtual time, or the path of a block device.
 #[pyfunction]
 #[pyo3(signature = (target, *, name="extracted", seed=1, surfaces=false, progress=None))]
 pub fn extract(

@@ -21,8 +21,10 @@ pub enum Fault {
     Argument(String, &'static str),
     /// A table is no trace, or cannot be read.
     Table(String),
-    /// A file cannot be written.
+    /// A file cannot be read or written.
     File(String),
+    /// A file is not there.
+    Missing(String),
     /// Something that should not happen.
     Other(String),
     /// Python itself says so.
@@ -53,7 +55,7 @@ impl Fault {
 
     pub fn raise(self, py: Python<'_>) -> PyErr {
         let raised = match self {
-            Self::Library(error) => raise(py, &error, &error.to_string()),
+            Self::Library(error) => raise(py, &error, &of_options(&error.to_string())),
             Self::Experiment(error) => {
                 let key = error.key().unwrap_or_default();
                 raise(py, &error, &format!("{key}{}", of_keys(&error.to_string())))
@@ -61,6 +63,9 @@ impl Fault {
             Self::Argument(says, help) => new(py, "UsageError", &says, "Argument", Some(help)),
             Self::Table(says) => new(py, "TraceError", &says, "Table", Some(TABLE_HELP)),
             Self::File(says) => new(py, "FileError", &says, "Write", None),
+            Self::Missing(says) => {
+                new(py, "MissingFileError", &says, "Unreadable", Some(MISSING_HELP))
+            }
             Self::Other(says) => new(py, "Error", &says, "Other", None),
             Self::Python(error) => return error,
         };
@@ -77,6 +82,20 @@ fn of_keys(says: &str) -> String {
     let line = says.strip_prefix(&format!("{KEYS}: line ")).and_then(|rest| rest.split_once(": "));
     line.map_or(says.clone(), |(_, fault)| format!("{KEYS}: {fault}"))
 }
+
+/// Options of the command in messages of plans, with what is given for them here.
+const OPTIONS: [(&str, &str); 4] = [
+    ("--replace ", "replace="),
+    ("--add-disk ", "add_disk="),
+    ("--disks", "disks="),
+    ("--drive", "drive="),
+];
+
+fn of_options(says: &str) -> String {
+    OPTIONS.iter().fold(says.to_owned(), |says, (option, keyword)| says.replace(option, keyword))
+}
+
+const MISSING_HELP: &str = "give the path of a file, from the folder you are in";
 
 const TABLE_HELP: &str = "a trace has the columns arrival_ns, op (read, write, flush or trim), start_block and blocks \
      (of 512 bytes), and may have device, completion_ns and fua";

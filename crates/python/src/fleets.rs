@@ -1,31 +1,33 @@
 //! Fleets of drives.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use freewheel::fleets::{
-    self, Fleet, FleetChunk, FleetOptions, FleetOutput, FleetRows, Place, Places, REPORTS,
+    self, Fleet, FleetChunk, FleetOptions, FleetOutput, FleetRows, Places, REPORTS,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::drive;
 use crate::fault::Fault;
 use crate::job;
+use crate::parts::{Job, JobPlan, Journaled};
+use crate::places;
 use crate::report::{Parts, Report};
 use crate::studies::Replay;
 use crate::sweeps::frame;
 use crate::trace::{self, Source};
-use crate::values::{argument, path_text, word};
+use crate::values::{argument, word};
 
-/// Many drives, each studied with its own trace.
+/// The studies of a fleet with what follows from them.
+///
+/// Its table has a row a drive, and its page is `fleet.html`.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct FleetReport {
     report: Arc<fleets::FleetReport>,
 }
 
-/// Studies many drives, each with its own trace, on all cores or where `executor` runs them.
+/// Studies many drives, each with its own trace, into one table and one page.
 #[pyfunction]
 #[pyo3(signature = (
     traces, *, drive=None, places=None, output=None, gaps=false, changes=true, checks=false, goal="mean",
@@ -76,17 +78,14 @@ pub fn fleet(
     };
     let of = Traces::of(traces, &replay)?;
     let drive = drive.map_or(Ok(freewheel::drives::DEFAULT_DRIVE.to_owned()), drive::reference)?;
-    let places = places.map(self::places).transpose()?;
+    let places = places.map(places::places).transpose()?;
     let fleet = Arc::new(members(py, &of, drive, places, options, &folder, progress)?);
     let mut resumed = None;
     if let Some(executor) = executor {
         std::fs::create_dir_all(&folder)?;
-        let plan = Py::new(py, FleetPlan::of(Arc::clone(&fleet), output.table()))?;
-        resumed = Some(fleet.members.len() - plan.get().pending(py)?.len());
-        let module = py.import("freewheel._distribute")?;
-        let filled = module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress));
-        plan.get().close();
-        filled?;
+        let job = Arc::new(FleetJob::new(Arc::clone(&fleet), output.table()));
+        resumed = Some(JobPlan::fill(py, Arc::clone(&job) as _, executor, jobs, progress)?);
+        job.close();
     }
     let report = result(py, fleet, output, resumed, progress);
     drop(of);
@@ -96,7 +95,7 @@ pub fn fleet(
 /// A path in the folder of this process.
 fn scratch(py: Python<'_>, name: &str) -> PyResult<PathBuf> {
     let path = py.import("freewheel._scratch")?.call_method1("file", (name,))?;
-    Ok(PathBuf::from(path_text(&path)?))
+    Ok(path.extract()?)
 }
 
 /// Err for a share or a number of threads that is none.
@@ -147,7 +146,7 @@ struct Traces {
 impl Traces {
     /// A folder, or one trace with several devices: whatever a function takes as a trace.
     fn of(traces: &Bound<'_, PyAny>, replay: &Replay<'_>) -> PyResult<Self> {
-        let folder = path_text(traces).ok().map(PathBuf::from).filter(|path| path.is_dir());
+        let folder = traces.extract::<PathBuf>().ok().filter(|path| path.is_dir());
         if let Some(path) = folder {
             return Ok(Self {
                 path,
@@ -162,24 +161,6 @@ impl Traces {
         let (path, open) = (source.path.clone(), source.open_options());
         Ok(Self { path, open, replay, _source: Some(source) })
     }
-}
-
-/// Drives and places by the names of traces: a CSV, or a dict of dicts.
-fn places(given: &Bound<'_, PyAny>) -> PyResult<Places> {
-    let Ok(by_name) = given.cast::<PyDict>() else {
-        let path = PathBuf::from(path_text(given)?);
-        return Places::read(&path).map_err(|error| Fault::from(error).raise_here());
-    };
-    let mut found = BTreeMap::new();
-    for (name, place) in by_name {
-        let place = place.cast_into::<PyDict>()?;
-        let text = |key: &str| -> PyResult<Option<String>> {
-            place.get_item(key)?.map(|value| value.str()?.extract()).transpose()
-        };
-        let drive = place.get_item("drive")?.map(|drive| drive::reference(&drive)).transpose()?;
-        found.insert(name.extract()?, Place { drive, server: text("server")?, bay: text("bay")? });
-    }
-    Ok(Places { origin: "places".to_owned(), by_name: found })
 }
 
 /// The result, in its folder. `resumed` are the drives that were known before another process studied some.
@@ -223,7 +204,7 @@ impl FleetReport {
         self.report.resumed
     }
 
-    /// Names of the drives that are worth a look, the first of them most.
+    /// Names of the drives that are worth a look, the first of them most; 10 at most unless said otherwise.
     #[pyo3(signature = (most=None))]
     fn worth_a_look(&self, most: Option<usize>) -> Vec<String> {
         let found = self.report.worth_a_look(most.unwrap_or(REPORTS)).into_iter();
@@ -231,82 +212,57 @@ impl FleetReport {
     }
 }
 
-/// A fleet whose drives are studied in other processes.
-#[pyclass(frozen, module = "freewheel._freewheel")]
-pub struct FleetPlan {
+/// A fleet with the table that its rows are for.
+struct FleetJob {
     fleet: Arc<Fleet>,
     table: PathBuf,
-    rows: Mutex<Option<FleetRows>>,
+    rows: Journaled<FleetRows>,
 }
 
-impl FleetPlan {
-    fn of(fleet: Arc<Fleet>, table: PathBuf) -> Self {
-        Self { fleet, table, rows: Mutex::new(None) }
+impl FleetJob {
+    fn new(fleet: Arc<Fleet>, table: PathBuf) -> Self {
+        Self { fleet, table, rows: Journaled::default() }
     }
 
-    /// The rows, with the journal opened when they are first asked for.
-    fn with_rows<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut FleetRows) -> Result<T, Fault> + Send,
-    ) -> PyResult<T> {
-        let done = py.detach(|| {
-            let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-            let rows = match &mut *rows {
-                Some(rows) => rows,
-                none => none.insert(self.fleet.open(Some(&self.table))?),
-            };
-            work(rows)
-        });
-        done.map_err(|fault| fault.raise(py))
-    }
-
-    /// Leaves the journal to others.
-    fn close(&self) {
-        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn open(&self) -> Result<FleetRows, Fault> {
+        Ok(self.fleet.open(Some(&self.table))?)
     }
 }
 
-#[pymethods]
-impl FleetPlan {
-    /// A fleet out of the document that the command line writes.
-    #[new]
-    fn new(py: Python<'_>, fleet: &str, table: PathBuf) -> PyResult<Self> {
-        let fleet = serde_json::from_str(fleet).map_err(|error| Fault::json(error).raise(py))?;
-        Ok(Self::of(Arc::new(fleet), table))
-    }
-
-    /// Name of the function that runs a chunk.
-    #[getter]
+impl Job for FleetJob {
     fn worker(&self) -> &'static str {
         "run_fleet_chunk"
     }
 
-    /// The number of drives.
-    fn __len__(&self) -> usize {
+    fn len(&self) -> usize {
         self.fleet.members.len()
     }
 
-    /// Numbers of the drives that have not been studied.
-    fn pending(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        let total = self.fleet.members.len();
-        self.with_rows(py, |rows| Ok(rows.pending(total)))
+    fn pending(&self) -> Result<Vec<usize>, Fault> {
+        self.rows.with(|| self.open(), |rows| Ok(rows.pending(self.fleet.members.len())))
     }
 
-    /// The drives with these numbers, for `run_fleet_chunk` in another process.
-    fn chunk(&self, py: Python<'_>, numbers: Vec<usize>) -> PyResult<String> {
-        let folder = std::env::current_dir()?;
-        let chunk = serde_json::to_string(&self.fleet.chunk(&numbers, &folder));
-        chunk.map_err(|error| Fault::json(error).raise(py))
+    fn chunk(&self, numbers: &[usize], folder: &Path) -> Result<String, Fault> {
+        serde_json::to_string(&self.fleet.chunk(numbers, folder)).map_err(Fault::json)
     }
 
-    /// Keeps the rows that `run_fleet_chunk` gave.
-    fn keep(&self, py: Python<'_>, lines: &str) -> PyResult<()> {
-        self.with_rows(py, |rows| Ok(rows.keep(lines)?))
+    fn keep(&self, lines: &str) -> Result<(), Fault> {
+        self.rows.with(|| self.open(), |rows| Ok(rows.keep(lines)?))
+    }
+
+    fn close(&self) {
+        drop(self.rows.take());
     }
 }
 
-/// Studies the drives of a chunk of `FleetPlan` on this thread, and gives their rows.
+/// Plans a fleet out of the document that the command line writes, for workers in other processes.
+#[pyfunction]
+pub fn fleet_plan(py: Python<'_>, fleet: &str, table: PathBuf) -> PyResult<JobPlan> {
+    let fleet = serde_json::from_str(fleet).map_err(|error| Fault::json(error).raise(py))?;
+    Ok(JobPlan::new(Arc::new(FleetJob::new(Arc::new(fleet), table))))
+}
+
+/// Studies the drives of a chunk of `fleet_plan` on this thread, and gives their rows.
 #[pyfunction]
 pub fn run_fleet_chunk(py: Python<'_>, chunk: &str) -> PyResult<String> {
     let chunk: FleetChunk =

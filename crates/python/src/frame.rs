@@ -13,7 +13,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::fault::Fault;
 
-/// A table by the Arrow PyCapsule interface.
+/// A table by the Arrow PyCapsule interface. Columns are named with their units.
 #[pyclass(frozen, module = "freewheel")]
 pub struct Frame {
     schema: SchemaRef,
@@ -88,7 +88,7 @@ impl Frame {
         self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
     }
 
-    /// The columns as lists.
+    /// The columns as lists, for programs without such a library.
     fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for (number, name) in self.columns().into_iter().enumerate() {

@@ -21,6 +21,8 @@ mod job;
 mod objects;
 mod own_cache_policy;
 mod own_policy;
+mod parts;
+mod places;
 mod plans;
 mod report;
 mod simulation;
@@ -52,13 +54,15 @@ mod _freewheel {
     #[pymodule_export]
     use super::extraction::{Extraction, Validation, extract, validate};
     #[pymodule_export]
-    use super::fleets::{FleetPlan, FleetReport, fleet, run_fleet_chunk};
+    use super::fleets::{FleetReport, fleet, fleet_plan, run_fleet_chunk};
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
     use super::objects::{ObjectReport, object_curves};
     #[pymodule_export]
     use super::own_policy::{Moment, Request};
+    #[pymodule_export]
+    use super::parts::JobPlan;
     #[pymodule_export]
     use super::plans::{PlaceReport, StripeReport, plan_placement, plan_stripe};
     #[pymodule_export]
@@ -68,7 +72,7 @@ mod _freewheel {
     #[pymodule_export]
     use super::studies::{StudyReport, study};
     #[pymodule_export]
-    use super::sweeps::{SweepPlan, SweepReport, run_sweep_chunk, sweep};
+    use super::sweeps::{SweepReport, run_sweep_chunk, sweep, sweep_plan};
     #[pymodule_export]
     use super::trace::{Trace, formats};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use freewheel::caches::{self, CacheProgress, ComparedPolicy, ObjectCurvesOptions};
+use freewheel::caches::{self as facade, CacheProgress, ComparedPolicy, ObjectCurvesOptions};
 use freewheel::experiments::TraceWorkload;
 use pyo3::prelude::*;
 
-use crate::caches::AnySize;
+use crate::caches::{self, AnySize, Compared};
 use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::job;
@@ -14,21 +14,23 @@ use crate::report::{Parts, Report};
 use crate::studies::json;
 use crate::table::Columns;
 use crate::trace;
-use crate::values::OneOrMore;
+use crate::values::{OneOrMore, argument};
 
-/// Misses of caches that hold whole objects.
+/// The document of `freewheel cache --by-object`.
+///
+/// Its table has a row a policy and size.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct ObjectReport {
-    report: Arc<caches::ObjectReport>,
+    report: Arc<facade::ObjectReport>,
 }
 
-/// Counts the misses of caches that hold whole objects, as libCacheSim does.
+/// Counts the misses of caches whose objects have sizes of their own, as a cache simulator does.
 #[pyfunction]
 #[pyo3(signature = (trace, *, policies=None, sizes=None, device=None, progress=None))]
 pub fn object_curves(
     py: Python<'_>,
     trace: &Bound<'_, PyAny>,
-    policies: Option<OneOrMore<String>>,
+    policies: Option<&Bound<'_, PyAny>>,
     sizes: Option<OneOrMore<AnySize>>,
     device: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -36,16 +38,14 @@ pub fn object_curves(
     let source = trace::source(trace)?;
     let trace = TraceWorkload { device, ..source.workload() };
     let mut options = ObjectCurvesOptions::new(trace);
-    if let Some(names) = policies {
-        let names = names.into_vec();
-        let parsed = names.iter().map(|name| name.parse::<ComparedPolicy>());
-        let parsed = parsed.collect::<Result<Vec<_>, _>>();
-        options.policies = parsed.map_err(|error| Fault::from(error).raise(py))?;
+    if let Some(policies) = policies {
+        let named = caches::policies(policies)?.into_iter().map(named);
+        options.policies = named.collect::<Result<_, _>>().map_err(|fault| fault.raise(py))?;
     }
     let sizes = sizes.map(OneOrMore::into_vec).unwrap_or_default();
     options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
     let (report, frame) = job::run(py, progress, move |watch| {
-        let mut report = caches::object_curves(&options, &|progress| match progress {
+        let mut report = facade::object_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total }
             | CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => watch.report(done, total),
@@ -66,8 +66,22 @@ pub fn object_curves(
     Py::new(py, class.add_subclass(ObjectReport { report }))
 }
 
+/// A policy that knows sizes; one of Python is asked for single blocks.
+fn named(policy: Compared) -> Result<ComparedPolicy, Fault> {
+    match policy {
+        Compared::Named(policy) => Ok(policy),
+        Compared::Own(own) => {
+            let says =
+                format!("policies={}: a policy in Python knows blocks of one size", own.name);
+            let help =
+                "object_curves takes names, as \"lru\" or \"belady\"; cache_curves takes a class";
+            Err(argument(says, help))
+        }
+    }
+}
+
 /// A row a policy and size.
-fn frame(report: &caches::ObjectReport) -> Result<Frame, Fault> {
+fn frame(report: &facade::ObjectReport) -> Result<Frame, Fault> {
     let curves = &report.curves;
     let rows: Vec<_> =
         curves.curves.iter().flat_map(|of| of.points.iter().map(move |at| (of, at))).collect();
@@ -104,7 +118,7 @@ impl ObjectReport {
         self.report.curves.objects
     }
 
-    /// Bytes of these.
+    /// Bytes of these, each with the size of its first use.
     #[getter]
     fn footprint_bytes(&self) -> u64 {
         self.report.curves.footprint_bytes

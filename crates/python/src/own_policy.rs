@@ -80,7 +80,7 @@ impl Request {
 /// Positioning time and seek time of a request.
 type Times = dyn Fn(&Waiting) -> [u64; 2] + Send + Sync;
 
-/// State at a decision.
+/// State at a decision that a policy may use.
 #[pyclass(frozen, module = "freewheel")]
 pub struct Moment {
     now: SimTime,

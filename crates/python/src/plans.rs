@@ -20,13 +20,17 @@ use crate::table::Columns;
 use crate::trace::{self, Source, Trace};
 use crate::values::{Size, Time, argument, choice, path_text};
 
-/// How finely to stripe.
+/// The document of `freewheel plan stripe`.
+///
+/// Its table has a row a stripe unit.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct StripeReport {
     report: Arc<plans::StripeReport>,
 }
 
-/// Which files to move.
+/// The document of `freewheel plan place`.
+///
+/// Its table has a row a move, in order.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct PlaceReport {
     report: Arc<plans::PlaceReport>,
@@ -44,7 +48,8 @@ impl Input {
         if given.cast::<Trace>().is_ok() || given.hasattr("__arrow_c_stream__")? {
             return trace::source(given).map(Self::Trace);
         }
-        let path = PathBuf::from(path_text(given)?);
+        let help = "give a trace, the snapshot of a JBOD, or the log of a web server";
+        let path = PathBuf::from(path_text(given, "a path or a table", help)?);
         match FileKind::of(&path) {
             Some(FileKind::Trace) => trace::source(given).map(Self::Trace),
             Some(FileKind::WebLog) => Ok(Self::WebLog(path)),
@@ -53,7 +58,8 @@ impl Input {
     }
 }
 
-/// Works out how finely to stripe files or a volume over equal disks.
+/// Works out how finely to stripe files or a volume over equal disks, and simulates their requests with each stripe
+/// unit that is tried.
 #[pyfunction]
 #[pyo3(signature = (
     source, *, drive=None, disks=None, load=1.0, headroom=2.0, requests=None, electronics=true,
@@ -193,7 +199,8 @@ impl Placement {
     }
 }
 
-/// Works out which files of a JBOD to move so that clients wait less. It moves nothing.
+/// Works out which files of a JBOD to move so that clients wait less, and simulates their requests before and after.
+/// It moves nothing.
 #[pyfunction]
 #[pyo3(signature = (
     source, *, drive=None, disks=None, fragment=None, load_time="common", device=None, load=1.0,
@@ -222,6 +229,12 @@ pub fn plan_placement(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PlaceReport>> {
     check("load", load, 0.0)?;
+    for (name, share) in [("keep_free", keep_free), ("min_gain", min_gain)] {
+        if !(0.0..1.0).contains(&share) {
+            let says = format!("{name}={share}: a share of 0 to below 1 is wanted");
+            return Err(argument(says, "write 0.05 for five per cent").raise(py));
+        }
+    }
     let kinds = [("common", LoadTime::Common), ("own", LoadTime::Own), ("whole", LoadTime::Whole)];
     let placement = Placement {
         drive: drive.as_ref().map(drive::reference).transpose()?,

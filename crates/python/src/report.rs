@@ -22,11 +22,13 @@ pub struct Parts {
     pub frame: Option<Frame>,
 }
 
-/// A result.
+/// A result: a document, a page, a text, and where there is one a table.
 #[pyclass(frozen, subclass, module = "freewheel")]
 pub struct Report {
     parts: Parts,
 }
+
+const TABLE_HELP: &str = "to_dict() has all of it; of an experiment, simulate(..., completions=True) keeps the completions";
 
 impl Report {
     /// A result of these parts.
@@ -37,7 +39,7 @@ impl Report {
     fn table(&self, py: Python<'_>) -> PyResult<&Frame> {
         self.parts.frame.as_ref().ok_or_else(|| {
             let says = "this result has no table".to_owned();
-            Fault::Argument(says, "simulate(..., completions=True) keeps the completions").raise(py)
+            Fault::Argument(says, TABLE_HELP).raise(py)
         })
     }
 
@@ -69,7 +71,7 @@ impl Report {
         self.page(py)
     }
 
-    /// What the command line says.
+    /// Text of the result for a terminal.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         (self.parts.text)().map_err(|fault| fault.raise(py))
     }
@@ -132,8 +134,16 @@ impl Report {
                 let page = slf.get().page(py)?;
                 py.import("freewheel._tables")?.call_method1("iframe", (page,))?.extract()
             }
-            None => Ok(None),
+            None => match &slf.get().parts.frame {
+                Some(frame) => tables(Bound::new(py, frame.share())?.as_any(), "grid")?.extract(),
+                None => Ok(None),
+            },
         }
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let text = slf.get().text(slf.py())?;
+        Ok(format!("<{} {}>", slf.get_type().name()?, text.lines().next().unwrap_or_default()))
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {

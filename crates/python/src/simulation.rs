@@ -11,7 +11,7 @@ use freewheel::{Experiment, RunResult};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::config::SimConfig;
+use crate::config::{Overrides, SimConfig};
 use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::job::{self, Watch};
@@ -21,6 +21,8 @@ use crate::report::{Parts, Report};
 use crate::table::op_name;
 
 /// The result of an experiment.
+///
+/// Its table has a row a completion, where they were kept.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct SimReport {
     ran: Arc<Ran>,
@@ -107,7 +109,7 @@ impl Ran {
     }
 }
 
-/// Runs an experiment: a path, a text of TOML, a dict or a `SimConfig`.
+/// Runs an experiment.
 #[pyfunction]
 #[pyo3(signature = (
     config, *, overrides=None, seed=None, policy=None, cache_policy=None, completions=false, progress=None
@@ -116,7 +118,7 @@ impl Ran {
 pub fn simulate(
     py: Python<'_>,
     config: &Bound<'_, PyAny>,
-    overrides: Option<&Bound<'_, PyDict>>,
+    overrides: Option<Overrides>,
     seed: Option<u64>,
     policy: Option<&Bound<'_, PyAny>>,
     cache_policy: Option<&Bound<'_, PyAny>>,
@@ -209,10 +211,6 @@ impl SimReport {
     fn config(&self) -> SimConfig {
         SimConfig::from(self.ran.experiment.config.clone())
     }
-
-    fn __repr__(&self) -> String {
-        format!("<SimReport {}>", self.ran.text())
-    }
 }
 
 fn summary<'py>(py: Python<'py>, of: &Summary) -> PyResult<Bound<'py, PyDict>> {
@@ -241,7 +239,7 @@ fn completions_schema() -> SchemaRef {
     let [first, others @ ..] = CompletionRows::INTEGERS;
     let mut fields = vec![field(first, DataType::Int64), field("op", DataType::Utf8View)];
     fields.extend(others.map(|name| field(name, DataType::Int64)));
-    fields.extend(["refused", "fua"].map(|name| field(name, DataType::Boolean)));
+    fields.extend(["refused", "fua", "is_warm_up"].map(|name| field(name, DataType::Boolean)));
     Arc::new(Schema::new(fields))
 }
 
@@ -253,7 +251,8 @@ fn completions_frame(groups: Vec<CompletionRows>) -> Result<Frame, Fault> {
         .map(|rows| {
             let mut ops = StringViewBuilder::with_capacity(rows.ops.len());
             rows.ops.iter().for_each(|op| ops.append_value(op_name(*op)));
-            let flags = [&rows.refused, &rows.fua].map(|flags| -> ArrayRef {
+            let flags = [&rows.refused, &rows.fua, &rows.is_warm_up];
+            let flags = flags.map(|flags| -> ArrayRef {
                 let mut array = BooleanBuilder::with_capacity(flags.len());
                 array.append_slice(flags);
                 Arc::new(array.finish())

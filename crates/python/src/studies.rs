@@ -15,7 +15,9 @@ use crate::table::Columns;
 use crate::trace::{self, Source};
 use crate::values::{OneOrMore, Time, argument, word};
 
-/// What each optimisation would do for a trace on a drive.
+/// The document of a study.
+///
+/// Its table has a row a policy.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct StudyReport {
     report: Arc<freewheel::StudyReport>,
@@ -206,7 +208,7 @@ fn frame(report: &freewheel::StudyReport) -> Result<Frame, Fault> {
 
 #[pymethods]
 impl StudyReport {
-    /// What follows from the study, most important first: the sentences of the report.
+    /// Sentences of the report: what follows from the study, most important first.
     #[getter]
     fn findings(&self) -> Vec<String> {
         self.report.findings.iter().map(|finding| finding.text()).collect()

@@ -1,7 +1,7 @@
 //! Many configurations of one experiment.
 
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
 use freewheel::sweeps::{
     self, Column, Sweep, SweepChunk, SweepDone, SweepLoads, SweepRows, SweptKey,
@@ -10,18 +10,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde::Serialize;
 
-use crate::config::{ConfigSource, override_texts, override_value};
+use crate::config::{ConfigSource, Overrides, override_value};
 use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::job;
+use crate::parts::{Job, JobPlan, Journaled};
 use crate::report::{Parts, Report};
 use crate::table::Columns;
-use crate::values::argument;
+use crate::values::{argument, check_output};
 
-/// The configurations of a sweep and what came out of each.
+/// The result of a sweep.
+///
+/// Its table has a row a configuration, in order.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
 pub struct SweepReport {
     document: Arc<Document>,
+    keys: Vec<String>,
 }
 
 /// What `freewheel sweep --json` prints.
@@ -32,8 +36,7 @@ struct Document {
     resumed: usize,
 }
 
-/// Runs an experiment with all combinations of some values of its keys, on all cores or where `executor` runs
-/// them, into one table.
+/// Runs an experiment with all combinations of some values of its keys, into one table.
 #[pyfunction]
 #[pyo3(signature = (
     config, *, over, output=None, overrides=None, seed=None, jobs=None, executor=None, progress=None
@@ -44,36 +47,46 @@ pub fn sweep(
     config: &Bound<'_, PyAny>,
     over: &Bound<'_, PyAny>,
     output: Option<PathBuf>,
-    overrides: Option<&Bound<'_, PyDict>>,
+    overrides: Option<Overrides>,
     seed: Option<u64>,
     jobs: Option<usize>,
     executor: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<SweepReport>> {
+    if let Some(output) = &output {
+        check_output(output).map_err(|fault| fault.raise(py))?;
+    }
     if jobs == Some(0) {
         return Err(argument("jobs=0: one is the least".into(), "leave it out").raise(py));
     }
-    let overrides = (override_texts(overrides)?, seed);
-    let plan = SweepPlan::of(py, config, over, output, overrides, progress)?;
+    let of_all = all_overrides(overrides.unwrap_or_default().0, seed);
+    let job = SweepJob::new(py, config, over, output, of_all, progress)?;
     if let Some(executor) = executor {
-        let plan = Py::new(py, plan)?;
-        let module = py.import("freewheel._distribute")?;
-        let filled = module.call_method1("fill", (plan.clone_ref(py), executor, jobs, progress));
-        // What is raised refers to the plan, and its journal is to be free for the next call.
-        filled.inspect_err(|_| plan.get().close())?;
-        return plan.get().finish(py);
+        let job = Arc::new(job);
+        JobPlan::fill(py, Arc::clone(&job) as _, executor, jobs, progress)?;
+        return job.finish(py);
     }
-    let SweepPlan { sweep, output, .. } = plan;
+    let SweepJob { sweep, keys, output, .. } = job;
     let done = job::run(py, progress, move |watch| {
         let done = sweeps::sweep(&sweep, output.as_deref(), jobs, &|done, total| {
             watch.report(done, total)
         });
         Ok((done.map_err(Fault::experiment)?, output))
     })?;
-    report(py, done)
+    report(py, done, keys)
 }
 
-fn report(py: Python<'_>, (done, file): (SweepDone, Option<PathBuf>)) -> PyResult<Py<SweepReport>> {
+/// Overrides that all configurations have.
+fn all_overrides(mut overrides: Vec<String>, seed: Option<u64>) -> Vec<String> {
+    overrides.extend(seed.map(|seed| format!("seed={seed}")));
+    overrides
+}
+
+fn report(
+    py: Python<'_>,
+    (done, file): (SweepDone, Option<PathBuf>),
+    keys: Vec<String>,
+) -> PyResult<Py<SweepReport>> {
     let (configurations, resumed) = (done.rows.len(), done.resumed);
     let frame = frame(done.columns).map_err(|fault| fault.raise(py))?;
     let document = Arc::new(Document { file, configurations, resumed });
@@ -88,29 +101,28 @@ fn report(py: Python<'_>, (done, file): (SweepDone, Option<PathBuf>)) -> PyResul
         frame: Some(frame),
     };
     let class = PyClassInitializer::from(Report::new(parts));
-    Py::new(py, class.add_subclass(SweepReport { document }))
+    Py::new(py, class.add_subclass(SweepReport { document, keys }))
 }
 
-/// A sweep whose configurations are run in other processes.
-#[pyclass(frozen, module = "freewheel._freewheel")]
-pub struct SweepPlan {
-    sweep: Arc<Sweep>,
+/// A sweep, checked.
+struct SweepJob {
+    sweep: Sweep,
+    keys: Vec<String>,
     output: Option<PathBuf>,
-    rows: Mutex<Option<SweepRows>>,
+    rows: Journaled<SweepRows>,
 }
 
-impl SweepPlan {
-    /// A sweep, checked; all configurations have the overrides and the seed.
-    fn of(
+impl SweepJob {
+    fn new(
         py: Python<'_>,
         config: &Bound<'_, PyAny>,
         over: &Bound<'_, PyAny>,
         output: Option<PathBuf>,
-        (mut of_all, seed): (Vec<String>, Option<u64>),
+        of_all: Vec<String>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (source, keys) = (ConfigSource::of(config)?, keys(over)?);
-        of_all.extend(seed.map(|seed| format!("seed={seed}")));
+        let names = keys.iter().map(|key| key.key.clone()).collect();
         let sweep = job::run(py, progress, move |watch| {
             Sweep::new(keys, |own| {
                 watch.report(0, 1);
@@ -118,96 +130,70 @@ impl SweepPlan {
             })
             .map_err(Fault::experiment)
         })?;
-        Ok(Self { sweep: Arc::new(sweep), output, rows: Mutex::new(None) })
+        Ok(Self { sweep, keys: names, output, rows: Journaled::default() })
     }
 
-    /// The rows, with the journal opened when they are first asked for.
-    fn with_rows<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut Option<SweepRows>) -> Result<T, Fault> + Send,
-    ) -> PyResult<T> {
-        let done = py.detach(|| {
-            let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-            if rows.is_none() {
-                *rows = Some(self.sweep.open(self.output.as_deref()).map_err(Fault::experiment)?);
-            }
-            work(&mut rows)
-        });
-        done.map_err(|fault| fault.raise(py))
-    }
-
-    /// Leaves the journal to others.
-    fn close(&self) {
-        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn open(&self) -> Result<SweepRows, Fault> {
+        self.sweep.open(self.output.as_deref()).map_err(Fault::experiment)
     }
 
     /// Writes the table and gives the result.
     fn finish(&self, py: Python<'_>) -> PyResult<Py<SweepReport>> {
-        let done = self.with_rows(py, |rows| {
-            let done = rows.take().map(|rows| self.sweep.finish(rows)).transpose();
-            done.map_err(Fault::experiment)
-        })?;
-        let done = done.ok_or_else(|| Fault::Other("this sweep has ended".into()).raise(py))?;
-        report(py, (done, self.output.clone()))
+        let done = py.detach(|| {
+            let rows = self.rows.take().map_or_else(|| self.open(), Ok)?;
+            self.sweep.finish(rows).map_err(Fault::experiment)
+        });
+        let done = done.map_err(|fault| fault.raise(py))?;
+        report(py, (done, self.output.clone()), self.keys.clone())
     }
 }
 
-#[pymethods]
-impl SweepPlan {
-    /// A sweep in the words of the command line.
-    #[new]
-    fn new(
-        py: Python<'_>,
-        config: &Bound<'_, PyAny>,
-        over: &Bound<'_, PyAny>,
-        overrides: Vec<String>,
-        seed: Option<u64>,
-        output: PathBuf,
-    ) -> PyResult<Self> {
-        Self::of(py, config, over, Some(output), (overrides, seed), None)
-    }
-
-    /// Name of the function that runs a chunk.
-    #[getter]
+impl Job for SweepJob {
     fn worker(&self) -> &'static str {
         "run_sweep_chunk"
     }
 
-    /// The number of configurations.
-    fn __len__(&self) -> usize {
+    fn len(&self) -> usize {
         self.sweep.len()
     }
 
-    /// Numbers of the configurations that have not been run.
-    fn pending(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        let total = self.sweep.len();
-        self.with_rows(py, |rows| Ok(rows.as_ref().map_or(Vec::new(), |rows| rows.pending(total))))
+    fn pending(&self) -> Result<Vec<usize>, Fault> {
+        self.rows.with(|| self.open(), |rows| Ok(rows.pending(self.sweep.len())))
     }
 
-    /// The configurations with these numbers, for `run_sweep_chunk` in another process.
-    fn chunk(&self, py: Python<'_>, numbers: Vec<usize>) -> PyResult<String> {
-        let text = py.detach(|| {
-            let folder = std::env::current_dir().map_err(|error| Fault::File(error.to_string()))?;
-            let chunk = self.sweep.chunk(&numbers, &folder).map_err(Fault::experiment)?;
-            serde_json::to_string(&chunk).map_err(Fault::json)
-        });
-        text.map_err(|fault| fault.raise(py))
+    fn chunk(&self, numbers: &[usize], folder: &Path) -> Result<String, Fault> {
+        let chunk = self.sweep.chunk(numbers, folder).map_err(Fault::experiment)?;
+        serde_json::to_string(&chunk).map_err(Fault::json)
     }
 
-    /// Keeps the rows that `run_sweep_chunk` gave.
-    fn keep(&self, py: Python<'_>, lines: &str) -> PyResult<()> {
-        self.with_rows(py, |rows| {
-            let rows = rows.as_mut().map_or(Ok(()), |rows| rows.keep(lines));
-            Ok(rows?)
-        })
+    fn keep(&self, lines: &str) -> Result<(), Fault> {
+        self.rows.with(|| self.open(), |rows| Ok(rows.keep(lines)?))
     }
+
+    fn close(&self) {
+        drop(self.rows.take());
+    }
+}
+
+/// Plans a sweep in the words of the command line, for workers in other processes.
+#[pyfunction]
+pub fn sweep_plan(
+    py: Python<'_>,
+    config: &Bound<'_, PyAny>,
+    over: &Bound<'_, PyAny>,
+    overrides: Vec<String>,
+    seed: Option<u64>,
+    output: PathBuf,
+) -> PyResult<JobPlan> {
+    let of_all = all_overrides(overrides, seed);
+    let job = SweepJob::new(py, config, over, Some(output), of_all, None)?;
+    Ok(JobPlan::new(Arc::new(job)))
 }
 
 /// Traces and files that this process knows from earlier chunks.
 static LOADS: LazyLock<SweepLoads> = LazyLock::new(SweepLoads::default);
 
-/// Runs a chunk of `SweepPlan` on this thread, and gives its rows.
+/// Runs a chunk of `sweep_plan` on this thread, and gives its rows.
 #[pyfunction]
 pub fn run_sweep_chunk(py: Python<'_>, chunk: &str) -> PyResult<String> {
     let chunk: SweepChunk =
@@ -241,6 +227,9 @@ fn keys(over: &Bound<'_, PyAny>) -> PyResult<Vec<SweptKey>> {
             return Err(wrong());
         }
         keys.push(SweptKey { key, values: texts });
+    }
+    if keys.is_empty() {
+        return Err(wrong_keys(over.as_any()));
     }
     Ok(keys)
 }
@@ -278,6 +267,12 @@ impl SweepReport {
     #[getter]
     fn configurations(&self) -> usize {
         self.document.configurations
+    }
+
+    /// The keys that were swept, in order.
+    #[getter]
+    fn keys(&self) -> Vec<String> {
+        self.keys.clone()
     }
 
     /// Those that an earlier call had run.

@@ -3,7 +3,9 @@
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, RecordBatch, downcast_dictionary_array, downcast_integer_array};
+use arrow_array::{
+    Array, RecordBatch, RecordBatchReader, downcast_dictionary_array, downcast_integer_array,
+};
 use arrow_schema::DataType;
 use freewheel::measures::Op;
 use freewheel::traces::{TraceRow, write_trace};
@@ -32,8 +34,14 @@ pub fn written(reader: RecordBatchStreamReader, watch: &Watch) -> Result<TempPat
     let file = file.map_err(|error| Fault::File(format!("a temporary file: {error}")))?;
     let path = file.into_temp_path();
     let mut first = 0;
+    let untyped = untyped(&reader);
     let rows = reader.flat_map(|batch| {
-        let batch = batch.map_err(|error| Fault::Table(format!("the table: {error}")));
+        let batch = batch.map_err(|error| match &untyped {
+            Some(name) => {
+                Fault::Table(format!("`{name}` is a column without a type: it has no values"))
+            }
+            None => Fault::Table(format!("the table: {error}")),
+        });
         let rows = batch.and_then(|batch| rows(&batch, first));
         first += rows.as_ref().map_or(0, |rows| rows.len() as u64);
         watch.report(first, first + 1);
@@ -46,6 +54,14 @@ pub fn written(reader: RecordBatchStreamReader, watch: &Watch) -> Result<TempPat
     Ok(path)
 }
 
+/// Name of a column of nulls alone, which not every library exports as others import it.
+fn untyped(reader: &RecordBatchStreamReader) -> Option<String> {
+    let schema = reader.schema();
+    let mut fields = schema.fields().iter();
+    let found = fields.find(|field| *field.data_type() == DataType::Null);
+    found.map(|field| field.name().clone())
+}
+
 /// The rows of a batch; `first` is the number of the first one, from 0.
 fn rows(batch: &RecordBatch, first: u64) -> Result<Vec<TraceRow>, Fault> {
     let [arrivals, ops, devices, starts, blocks, completions, fua] = TraceRow::COLUMNS;
@@ -54,7 +70,7 @@ fn rows(batch: &RecordBatch, first: u64) -> Result<Vec<TraceRow>, Fault> {
         numbers(name)?.ok_or_else(|| Fault::Table(format!("the table has no column `{name}`")))
     };
     let (arrival, start, count) = (needed(arrivals)?, needed(starts)?, needed(blocks)?);
-    let op = texts(batch, ops, first)?;
+    let op = self::ops(batch, ops, first)?;
     let (device, completion, fua) = (numbers(devices)?, numbers(completions)?, numbers(fua)?);
     let all = (0..batch.num_rows()).map(|row| {
         let device = or_none(&device, row).unwrap_or(0);
@@ -116,12 +132,21 @@ fn wrong(row: usize, value: &dyn std::fmt::Display, name: &str, first: u64) -> F
     Fault::Table(format!("row {}: `{name}` is {value}", first + row as u64))
 }
 
+/// A column of texts or whole numbers as texts. None where the table has no such column.
+pub fn words(batch: &RecordBatch, name: &str) -> Result<Option<Vec<Option<String>>>, Fault> {
+    let Some(column) = batch.column_by_name(name) else { return Ok(None) };
+    if column.data_type().is_numeric() {
+        let numbers = numbers(batch, name, 0)?.into_iter().flatten();
+        return Ok(Some(numbers.map(|number| number.map(|number| number.to_string())).collect()));
+    }
+    texts(column, name, |(_, text)| Ok(text.map(str::to_owned))).map(Some)
+}
+
 /// The column of operations.
-fn texts(batch: &RecordBatch, name: &str, first: u64) -> Result<Vec<Op>, Fault> {
+fn ops(batch: &RecordBatch, name: &str, first: u64) -> Result<Vec<Op>, Fault> {
     let column = batch.column_by_name(name);
-    let column: &dyn Array =
-        column.ok_or_else(|| Fault::Table(format!("the table has no column `{name}`")))?;
-    let op = |(row, text): (usize, Option<&str>)| match text {
+    let column = column.ok_or_else(|| Fault::Table(format!("the table has no column `{name}`")))?;
+    texts(column, name, |(row, text)| match text {
         Some("read" | "R") => Ok(Op::Read),
         Some("write" | "W") => Ok(Op::Write),
         Some("flush" | "F") => Ok(Op::Flush),
@@ -130,22 +155,31 @@ fn texts(batch: &RecordBatch, name: &str, first: u64) -> Result<Vec<Op>, Fault> 
             let (row, other) = (first + row as u64, other.unwrap_or("null"));
             Err(Fault::Table(format!("row {row}: `{name}` is {other}")))
         }
-    };
+    })
+}
+
+/// What `each` makes of the rows of a column of texts.
+fn texts<T>(
+    column: &dyn Array,
+    name: &str,
+    each: impl Fn((usize, Option<&str>)) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
     match column.data_type() {
-        DataType::Utf8 => column.as_string::<i32>().iter().enumerate().map(op).collect(),
-        DataType::LargeUtf8 => column.as_string::<i64>().iter().enumerate().map(op).collect(),
-        DataType::Utf8View => column.as_string_view().iter().enumerate().map(op).collect(),
-        DataType::Dictionary(_, _) => of_dictionary(column, name, op),
+        DataType::Utf8 => column.as_string::<i32>().iter().enumerate().map(each).collect(),
+        DataType::LargeUtf8 => column.as_string::<i64>().iter().enumerate().map(each).collect(),
+        DataType::Utf8View => column.as_string_view().iter().enumerate().map(each).collect(),
+        DataType::Dictionary(_, _) => of_dictionary(column, name, each),
+        DataType::Null => (0..column.len()).map(|row| each((row, None))).collect(),
         other => Err(Fault::Table(format!("`{name}` is a column of {other}, and no texts"))),
     }
 }
 
-/// Operations of a dictionary, as polars and pandas have categories.
-fn of_dictionary(
+/// The same of a dictionary, as polars and pandas have categories.
+fn of_dictionary<T>(
     column: &dyn Array,
     name: &str,
-    op: impl Fn((usize, Option<&str>)) -> Result<Op, Fault>,
-) -> Result<Vec<Op>, Fault> {
+    each: impl Fn((usize, Option<&str>)) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
     let (keys, values) = downcast_dictionary_array!(
         column => {
             let keys: Vec<Option<usize>> = (0..column.len()).map(|row| column.key(row)).collect();
@@ -160,7 +194,7 @@ fn of_dictionary(
         _ => Err(no_texts(name)),
     };
     let keys = keys.into_iter().enumerate();
-    keys.map(|(row, key)| op((row, key.map(text).transpose()?))).collect()
+    keys.map(|(row, key)| each((row, key.map(text).transpose()?))).collect()
 }
 
 fn no_texts(name: &str) -> Fault {

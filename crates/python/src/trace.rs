@@ -57,7 +57,7 @@ impl Source {
     }
 }
 
-/// A trace of block I/O.
+/// A trace of block I/O: a file of any format, or a table.
 #[pyclass(frozen, module = "freewheel")]
 pub struct Trace {
     source: Arc<Source>,
@@ -75,7 +75,8 @@ pub fn source(trace: &Bound<'_, PyAny>) -> PyResult<Arc<Source>> {
 }
 
 fn of_path(path: &Bound<'_, PyAny>, open: OpenOptions) -> PyResult<Arc<Source>> {
-    let path = PathBuf::from(path_text(path)?);
+    let help = "give the path of a file, a table with the columns of a trace, or a Trace";
+    let path = PathBuf::from(path_text(path, "a trace", help)?);
     let source = Source { name: path.clone(), path, open, _temporary: None };
     // What is wrong with the file is known at once.
     source.reader().map(drop).map_err(|fault| fault.raise_here())?;
@@ -116,7 +117,9 @@ fn document<'py>(py: Python<'py>, body: &impl Serialize) -> PyResult<Bound<'py, 
 
 #[pymethods]
 impl Trace {
-    /// Opens a trace: a file of any format, or a table.
+    /// Opens a trace.
+    ///
+    /// `name` is what results call a table; the other keywords are those of the command line.
     #[staticmethod]
     #[pyo3(signature = (source, *, format=None, lenient=false, time_unit=None, clock=None, numbers=None, layer="auto", name="table"))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -175,7 +178,7 @@ impl Trace {
         document(py, &character)
     }
 
-    /// Writes the trace to a file whose name ends in .parquet, .csv, .csv.zst or .csv.gz.
+    /// Writes a trace to a file whose name ends in `.parquet`, `.csv`, `.csv.zst` or `.csv.gz`.
     #[pyo3(signature = (output, *, device=None, progress=None))]
     fn convert<'py>(
         &self,
@@ -244,7 +247,7 @@ impl Trace {
     }
 }
 
-/// The formats that are read: name and description.
+/// The formats of traces that are read: name and description.
 #[pyfunction]
 pub fn formats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);

@@ -1,23 +1,39 @@
 //! Values of Python as those of the library, with errors that say how to write them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use freewheel::measures::{Bytes, SimDuration};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::fault::Fault;
 
-/// The text of a path, which goes into results.
-pub fn path_text(path: &Bound<'_, PyAny>) -> PyResult<String> {
-    let path: PathBuf = path.extract()?;
+/// The text of a path, which goes into results. `wanted` are the words for it, `help` the way out.
+pub fn path_text(path: &Bound<'_, PyAny>, wanted: &str, help: &'static str) -> PyResult<String> {
+    let path: PathBuf = path.extract().map_err(|_| not_a(path, wanted, help))?;
     let text = path.into_os_string().into_string();
     text.map_err(|path| {
         let says =
             format!("{}: the path is not UTF-8, and results could not name it", path.display());
         argument(says, "rename the file").raise_here()
     })
+}
+
+/// Err for a file that cannot be written, before any work is done for it.
+pub fn check_output(path: &Path) -> Result<(), Fault> {
+    if path.is_dir() {
+        let says =
+            format!("{}: is a folder, not a file: give the name of a file in it", path.display());
+        return Err(Fault::File(says));
+    }
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => Err(Fault::File(
+            format!("{}: there is no folder `{}`: make it first", path.display(), folder.display()),
+        )),
+        _ => Ok(()),
+    }
 }
 
 pub fn argument(says: String, help: &'static str) -> Fault {
@@ -61,7 +77,6 @@ where
 }
 
 /// A size: a whole number of bytes, or a text as `"64MiB"`.
-#[derive(FromPyObject)]
 pub enum Size {
     Bytes(u64),
     Text(String),
@@ -76,8 +91,20 @@ impl Size {
     }
 }
 
+impl<'py> FromPyObject<'_, 'py> for Size {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = given.extract() {
+            return Ok(Self::Text(text));
+        }
+        let wrong =
+            |_| not_a(&given, "a size", "write a whole number of bytes, or a text as \"64MiB\"");
+        given.extract().map(Self::Bytes).map_err(wrong)
+    }
+}
+
 /// A time: seconds, or a text as `"30d"`.
-#[derive(FromPyObject)]
 pub enum Time {
     Seconds(f64),
     Text(String),
@@ -92,8 +119,25 @@ impl Time {
     }
 }
 
+impl<'py> FromPyObject<'_, 'py> for Time {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = given.extract() {
+            return Ok(Self::Text(text));
+        }
+        let wrong = |_| not_a(&given, "a time", "write seconds, or a text as \"30d\"");
+        given.extract().map(Self::Seconds).map_err(wrong)
+    }
+}
+
+/// A value of another type than is wanted. The name of the argument comes as a note of the exception.
+pub fn not_a(given: &Bound<'_, PyAny>, wanted: &str, help: &'static str) -> PyErr {
+    let shown = given.repr().map_or_else(|_| "the value".to_owned(), |text| text.to_string());
+    argument(format!("{shown}: {wanted} is wanted"), help).raise(given.py())
+}
+
 /// One thing or several of them.
-#[derive(FromPyObject)]
 pub enum OneOrMore<T> {
     One(T),
     More(Vec<T>),
@@ -104,6 +148,25 @@ impl<T> OneOrMore<T> {
         match self {
             Self::One(one) => vec![one],
             Self::More(more) => more,
+        }
+    }
+}
+
+impl<'py, T: FromPyObjectOwned<'py>> FromPyObject<'_, 'py> for OneOrMore<T> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_list = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
+        let one = match given.extract() {
+            Ok(one) if !is_list => return Ok(Self::One(one)),
+            one => one.map(drop).map_err(Into::into),
+        };
+        match given.try_iter().ok().filter(|_| !given.is_instance_of::<PyDict>()) {
+            Some(all) => {
+                let all = all.map(|value| value?.extract::<T>().map_err(Into::into));
+                all.collect::<PyResult<_>>().map(Self::More)
+            }
+            None => Err(one.err().unwrap_or_else(|| not_a(&given, "a list", "write [a, b]"))),
         }
     }
 }

@@ -6,7 +6,9 @@ use serde::Serialize;
 use crate::claims_page::claims_html;
 use crate::claims_text;
 
-/// The claims that were run: as a document (it serialises), in a line, and as pages.
+/// The claims that were run.
+///
+/// They are a document (it serialises), a line, and pages.
 #[derive(Serialize)]
 pub struct ClaimsReport<'a> {
     options: &'a ReproduceOptions,

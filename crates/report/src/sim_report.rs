@@ -12,7 +12,9 @@ use crate::drive_identity::DriveIdentity;
 use crate::sim_page::sim_html;
 use crate::sim_text;
 
-/// The result of an experiment: as a document (it serialises), as a page, and as tables of a terminal.
+/// The result of an experiment.
+///
+/// It is a document (it serialises), a page, and tables of a terminal.
 #[derive(Serialize)]
 pub struct SimReport<'a> {
     #[serde(skip)]

@@ -36,6 +36,8 @@ pub struct Completion {
     pub refused: Option<Refusal>,
     /// Time at which it was done.
     pub end: SimTime,
+    /// True if it arrived during the warm-up: results are without it.
+    pub is_warm_up: bool,
 }
 
 impl Completion {
@@ -59,6 +61,7 @@ impl Completion {
             limit,
             refused: None,
             end,
+            is_warm_up: false,
         }
     }
 

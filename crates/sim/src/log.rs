@@ -14,6 +14,7 @@
 //! | `drive_queue_ns` | int64 | the part of `queue_ns` that passed inside the drive |
 //! | `refused` | boolean | whether a host-managed drive refused it; then it took no time |
 //! | `fua` | boolean | force unit access |
+//! | `is_warm_up` | boolean | whether it arrived during the warm-up, which results are without |
 //!
 //! Rows are in order of completion. Key-value metadata: `freewheel.log.schema_version`,
 //! `freewheel.version`, `freewheel.seed`, and `freewheel.config`, the resolved experiment as TOML.
@@ -37,13 +38,13 @@ use thiserror::Error;
 use crate::completion::Completion;
 use crate::config::SimConfig;
 
-/// Rows of a row group. One is held in memory: 91 bytes a row.
+/// Rows of a row group. One is held in memory: 92 bytes a row.
 const GROUP_ROWS: usize = 1 << 20;
 /// Operations handed to the encoder at a time.
 const BATCH_ROWS: usize = 8192;
 /// Signed, as every reader of Parquet understands.
 const INT64_MAX: u64 = i64::MAX as u64;
-/// Integer columns. In the schema `op` follows the first; `refused` and `fua` are last.
+/// Integer columns. In the schema `op` follows the first; `refused`, `fua` and `is_warm_up` are last.
 const INTEGERS: [&str; 11] = [
     "arrival_ns",
     "start_block",
@@ -73,6 +74,7 @@ const SCHEMA: &str = "
         required int64 drive_queue_ns;
         required boolean refused;
         required boolean fua;
+        required boolean is_warm_up;
     }";
 
 type FileWriter = SerializedFileWriter<BufWriter<PendingFile>>;
@@ -107,6 +109,8 @@ pub struct CompletionRows {
     pub refused: Vec<bool>,
     /// Force unit access.
     pub fua: Vec<bool>,
+    /// Whether it arrived during the warm-up.
+    pub is_warm_up: Vec<bool>,
 }
 
 impl CompletionLog {
@@ -170,6 +174,7 @@ impl CompletionRows {
             ops: Vec::with_capacity(rows),
             refused: Vec::with_capacity(rows),
             fua: Vec::with_capacity(rows),
+            is_warm_up: Vec::with_capacity(rows),
         }
     }
 
@@ -210,6 +215,7 @@ impl CompletionRows {
         self.ops.push(request.op);
         self.refused.push(completion.refused.is_some());
         self.fua.push(request.fua);
+        self.is_warm_up.push(completion.is_warm_up);
         true
     }
 
@@ -218,6 +224,7 @@ impl CompletionRows {
         self.ops.clear();
         self.refused.clear();
         self.fua.clear();
+        self.is_warm_up.clear();
     }
 }
 
@@ -265,6 +272,7 @@ fn write_group(file: &mut FileWriter, rows: &CompletionRows) -> ParquetResult<()
     }
     write_column::<BoolType>(&mut group, &rows.refused)?;
     write_column::<BoolType>(&mut group, &rows.fua)?;
+    write_column::<BoolType>(&mut group, &rows.is_warm_up)?;
     group.close().map(drop)
 }
 
@@ -375,6 +383,22 @@ mod tests {
         let share = forced(&writes) as f64 / writes.len() as f64;
         assert!((0.4..0.6).contains(&share), "{share}");
         assert_eq!(forced(&reads), 0);
+    }
+
+    #[test]
+    fn requests_of_the_warm_up_are_marked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        logged_with(&path, &["warm_up=0.2".into()]);
+        let reader = SerializedFileReader::try_from(path.as_path()).unwrap();
+        let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let (before, after): (Vec<&Row>, Vec<&Row>) =
+            rows.iter().partition(|row| boolean(row, "is_warm_up"));
+        assert_eq!((before.len(), after.len()), (100, 400));
+        let arrivals = |rows: &[&Row]| -> Vec<i64> {
+            rows.iter().map(|row| integer(row, "arrival_ns")).collect()
+        };
+        assert!(arrivals(&before).iter().max() <= arrivals(&after).iter().min());
     }
 
     #[test]

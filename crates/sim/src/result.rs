@@ -361,12 +361,18 @@ impl Tally {
         self.outstanding.value() > 0
     }
 
-    /// Counts a request that is done. Sequences rise with arrivals.
+    /// True if the request of this sequence arrived during the warm-up. Sequences rise with arrivals.
+    #[inline]
+    pub(crate) fn is_warm_up(&self, sequence: u64) -> bool {
+        sequence < self.measured.first
+    }
+
+    /// Counts a request that is done.
     #[inline]
     pub(crate) fn completed(&mut self, sequence: u64, completion: &Completion) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);
         self.hash = mix(self.hash, word(completion));
-        if sequence < self.measured.first {
+        if self.is_warm_up(sequence) {
             return;
         }
         if !self.slices.is_empty() {
@@ -409,7 +415,7 @@ impl Tally {
     pub(crate) fn refused(&mut self, sequence: u64, completion: &Completion, refusal: Refusal) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);
         self.hash = mix(self.hash, word(completion));
-        if sequence >= self.measured.first {
+        if !self.is_warm_up(sequence) {
             self.refused.add(refusal);
         }
     }
@@ -418,7 +424,7 @@ impl Tally {
     pub(crate) fn aborted(&mut self, sequence: u64, completion: &Completion) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);
         self.hash = mix(self.hash, word(completion));
-        if sequence >= self.measured.first {
+        if !self.is_warm_up(sequence) {
             self.limits.abort(completion.request.op);
         }
     }

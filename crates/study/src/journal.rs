@@ -119,6 +119,12 @@ impl<R: JournalRow> Rows<R> {
         self.resumed
     }
 
+    /// The row with this number, if it is known.
+    pub(crate) fn get(&self, number: usize) -> Option<&R> {
+        self.rows.get(&number)
+    }
+
+    /// The output, if there is one.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.output.as_deref()
     }

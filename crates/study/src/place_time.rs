@@ -112,6 +112,7 @@ mod tests {
             limit: LimitEnd::Kept,
             refused: None,
             end: arrival + SimDuration::from_ms(response_ms),
+            is_warm_up: false,
         }
     }
 

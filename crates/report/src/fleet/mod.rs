@@ -87,7 +87,7 @@ impl FleetReport {
 
     /// The table: names of the columns with their values.
     pub fn columns(&self) -> Vec<(String, Column)> {
-        columns(self.rows.iter())
+        columns(self.rows.iter(), self.options.checks)
     }
 
     /// Rows as documents, with the names of the table's columns.

@@ -236,6 +236,7 @@ pub(super) mod tests {
             cost_class: 3,
             goal: -0.1 * (1 + number) as f64,
             reads_p99: -0.01,
+            checks: None,
         };
         let idle = FleetIdleScrub {
             pause_ns: 20_000_000,
@@ -267,6 +268,7 @@ pub(super) mod tests {
                 outstanding_max: 9,
                 parts: vec![PartAdvice { part: Part::WriteBuffer, advice: advice.clone() }],
                 advice: Some(advice),
+                turned: None,
                 idle_scrub: Some(idle),
                 gap_scrub: None,
             }),

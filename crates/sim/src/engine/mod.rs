@@ -241,8 +241,11 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     /// A refused request writes no data, so no flush waits for it.
     #[cold]
     fn refuse(&mut self, request: Request, refusal: Refusal) {
-        let completion = Completion::refused(request, self.now, refusal);
         let sequence = self.requests.pending.next_sequence();
+        let completion = Completion {
+            is_warm_up: self.tally.is_warm_up(sequence),
+            ..Completion::refused(request, self.now, refusal)
+        };
         self.tally.refused(sequence, &completion, refusal);
         (self.observer)(&completion);
         self.source.completed(request.tag, self.now);
@@ -324,7 +327,10 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     /// Reports a request whose last piece was served like this.
     #[inline]
     fn report(&mut self, sequence: u64, request: Request, arrival: SimTime, served: &Served) {
-        let completion = Completion::new(request, arrival, served);
+        let completion = Completion {
+            is_warm_up: self.tally.is_warm_up(sequence),
+            ..Completion::new(request, arrival, served)
+        };
         if served.limit == LimitEnd::Aborted {
             return self.report_aborted(sequence, &completion);
         }

@@ -7,9 +7,14 @@
 mod member;
 mod row;
 mod run;
+mod written;
 
 pub use member::{FleetMember, NotAFleet, Place, Places, members};
-pub use row::{FleetAdvice, FleetGapScrub, FleetIdleScrub, FleetNumbers, FleetRow, PartAdvice};
+pub use row::{
+    AdviceChecks, FleetAdvice, FleetGapScrub, FleetIdleScrub, FleetNumbers, FleetRow, PartAdvice,
+    TurnedAdvice,
+};
 pub use run::{
     Fleet, FleetChunk, FleetDone, FleetError, FleetOptions, FleetProgressSink, FleetRows, columns,
 };
+pub use written::WrittenReports;

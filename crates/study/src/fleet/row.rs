@@ -44,6 +44,8 @@ pub struct FleetNumbers {
     pub outstanding_max: u64,
     /// The best change that helps for sure; None where there is none, or none was tried.
     pub advice: Option<FleetAdvice>,
+    /// The first change of the ranking that would help, had it not turned at the second look.
+    pub turned: Option<TurnedAdvice>,
     /// The best change of each part that helps for sure.
     pub parts: Vec<PartAdvice>,
     /// A scrub in idle time.
@@ -63,6 +65,28 @@ pub struct FleetAdvice {
     pub goal: f64,
     /// Change of the 99th percentile of reads.
     pub reads_p99: f64,
+    /// The second look at it; None where it had none.
+    pub checks: Option<AdviceChecks>,
+}
+
+/// The second look at a change: in other circumstances.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AdviceChecks {
+    /// Circumstances in which it was tried again.
+    pub tried: u64,
+    /// Change of the goal where it helps most.
+    pub best: f64,
+    /// Change of the goal where it helps least.
+    pub worst: f64,
+}
+
+/// A change that is no advice, as it turns at the second look.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnedAdvice {
+    /// Name of the change.
+    pub title: String,
+    /// The first circumstance in which it harms.
+    pub circumstance: String,
 }
 
 /// The best change of a part of the system.
@@ -147,6 +171,7 @@ impl FleetNumbers {
                 });
                 first.map(|tried| advice(tried, changes.goal))
             }),
+            turned: changes.and_then(turned),
             parts,
             idle_scrub: study.idle_scrub.as_ref().and_then(idle_scrub),
             gap_scrub: study.scrub.as_ref().map(|scrub| FleetGapScrub {
@@ -173,10 +198,23 @@ fn idle_scrub(idle: &IdleScrub) -> Option<FleetIdleScrub> {
 /// True if a change helps under both replays, its tail does not pay for that, and it turns in no circumstance in
 /// which it was tried again.
 fn helps(tried: &Tried, goal: Goal) -> bool {
+    helps_here(tried, goal) && tried.turning_variants(goal).next().is_none()
+}
+
+fn helps_here(tried: &Tried, goal: Goal) -> bool {
     let mut effects = std::iter::once(&tried.effect).chain(&tried.other_replay);
     let is_paid = effects.any(|effect| effect.is_paid_by_tail(goal));
-    let turns = tried.turning_variants(goal).next().is_some();
-    tried.surest(goal) <= -NOTICEABLE && !is_paid && !turns
+    tried.surest(goal) <= -NOTICEABLE && !is_paid
+}
+
+fn turned(changes: &Changes) -> Option<TurnedAdvice> {
+    let ranking = changes.ranking().into_iter();
+    let mut of_drive = ranking.filter(|tried| tried.change.part() != Part::Drives);
+    of_drive.find_map(|tried| {
+        let turning = tried.turning_variants(changes.goal).next()?;
+        helps_here(tried, changes.goal)
+            .then(|| TurnedAdvice { title: tried.title.clone(), circumstance: turning.words() })
+    })
 }
 
 fn parts(changes: &Changes) -> Vec<PartAdvice> {
@@ -194,7 +232,17 @@ fn advice(tried: &Tried, goal: Goal) -> FleetAdvice {
         cost_class: tried.cost.class(),
         goal: tried.surest(goal),
         reads_p99: effects.map(|effect| effect.reads_p99).fold(f64::NEG_INFINITY, f64::max),
+        checks: checks(tried, goal),
     }
+}
+
+fn checks(tried: &Tried, goal: Goal) -> Option<AdviceChecks> {
+    let goals = || tried.variants.iter().map(|of| of.effect.of(goal));
+    (!tried.variants.is_empty()).then(|| AdviceChecks {
+        tried: tried.variants.len() as u64,
+        best: goals().fold(f64::INFINITY, f64::min),
+        worst: goals().fold(f64::NEG_INFINITY, f64::max),
+    })
 }
 
 impl JournalRow for FleetRow {
@@ -230,6 +278,7 @@ mod tests {
             cost_class: 2,
             goal: -0.1 - 0.2,
             reads_p99: 0.0,
+            checks: Some(AdviceChecks { tried: 5, best: -0.3, worst: -0.1 / 3.0 }),
         };
         FleetRow {
             number: 3,
@@ -254,6 +303,7 @@ mod tests {
                 outstanding_max: 3,
                 parts: vec![PartAdvice { part: Part::ReadCache, advice: advice.clone() }],
                 advice: Some(advice),
+                turned: Some(TurnedAdvice { title: "SPTF".into(), circumstance: "on tr96".into() }),
                 idle_scrub: None,
                 gap_scrub: Some(FleetGapScrub { seconds: None, read_share: 0.7 }),
             }),

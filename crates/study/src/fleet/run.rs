@@ -15,6 +15,7 @@ use twox_hash::XxHash3_128;
 
 use super::member::FleetMember;
 use super::row::{FleetRow, PARTS};
+use super::written::WrittenReports;
 use crate::changes::Goal;
 use crate::file_hash::FileHashes;
 use crate::journal::{self, Rows};
@@ -197,6 +198,14 @@ impl Fleet {
         Ok(Rows::open(output, identity)?)
     }
 
+    /// The reports of single drives beside `page` that an earlier run of this fleet has written, and place for others.
+    ///
+    /// Errors: a drive does not exist, or the journal beside the page is of another fleet.
+    pub fn open_reports(&self, page: &Path) -> Result<WrittenReports, FleetError> {
+        self.check()?;
+        Ok(WrittenReports::open(page, self.identity()?)?)
+    }
+
     /// The studies out of the rows.
     ///
     /// Errors: rows are missing.
@@ -216,7 +225,8 @@ impl Fleet {
                 ("freewheel.fleet.schema_version", "1".to_owned()),
                 ("freewheel.version", VERSION.to_owned()),
             ];
-            table::write(output, &columns(whole.iter().copied()), metadata)?;
+            let columns = columns(whole.iter().copied(), self.options.checks);
+            table::write(output, &columns, metadata)?;
         }
         rows.end()?;
         Ok(())
@@ -326,8 +336,12 @@ impl OneThread {
     }
 }
 
-/// The columns of a fleet's table with their names, in order. What a drive without a study lacks is missing.
-pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(String, Column)> {
+/// The columns of a fleet's table with their names, in order; those of the second look where changes had one. What a
+/// drive without a study lacks is missing.
+pub fn columns<'a>(
+    rows: impl Iterator<Item = &'a FleetRow> + Clone,
+    checks: bool,
+) -> Vec<(String, Column)> {
     let texts = |of: fn(&FleetRow) -> String| Column::Text(rows.clone().map(of).collect());
     let numbers = || rows.clone().map(|row| row.numbers.as_ref());
     let whole = |of: &dyn Fn(&super::FleetNumbers) -> Option<u64>| {
@@ -370,8 +384,19 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a FleetRow> + Clone) -> Vec<(Str
         ("gap_scrub_seconds", real(&|of| of.gap_scrub?.seconds)),
         ("gap_scrub_read_share", real(&|of| Some(of.gap_scrub?.read_share))),
     ];
-    let mut all: Vec<(String, Column)> =
-        of_drive.into_iter().map(|(name, column)| (name.to_owned(), column)).collect();
+    let of_checks = vec![
+        ("advice_checks", whole(&|of| Some(of.advice.as_ref()?.checks?.tried))),
+        ("advice_check_best_change", real(&|of| Some(of.advice.as_ref()?.checks?.best))),
+        ("advice_check_worst_change", real(&|of| Some(of.advice.as_ref()?.checks?.worst))),
+        ("turned_advice", text(&|of| Some(of.turned.as_ref()?.title.clone()))),
+        ("turned_advice_where", text(&|of| Some(of.turned.as_ref()?.circumstance.clone()))),
+    ];
+    let of_checks = of_checks.into_iter().filter(|_| checks);
+    let mut all: Vec<(String, Column)> = of_drive
+        .into_iter()
+        .chain(of_checks)
+        .map(|(name, column)| (name.to_owned(), column))
+        .collect();
     for (part, name) in PARTS {
         let of_part = move |numbers: &super::FleetNumbers| {
             numbers.parts.iter().find(|of| of.part == part).map(|of| of.advice.clone())
