@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hottest_for_their_size_lie_first_and_room_follows_the_hot_part() {
+    fn placement_puts_hottest_for_size_first() {
         // File, first block, blocks and heat: per block 1, 8, 2, 0.
         let extents = [(0, 3, 10, 10.0), (1, 20, 5, 40.0), (2, 30, 20, 40.0), (3, 60, 10, 0.0)];
         let laid_out = |capacity| {

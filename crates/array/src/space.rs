@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn free_ranges_are_those_of_a_bitmap(
+        fn free_ranges_match_bitmap(
             steps in prop::collection::vec((any::<bool>(), 1u64..12, any::<prop::sample::Index>()), 1..60)
         ) {
             let mut space = FreeSpace::new(Blocks::new(CAPACITY));

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_has_a_client_for_each_request_outstanding_and_names_each_drive_where_it_is_needed() {
+    fn load_has_client_per_outstanding_request() {
         let striped =
             Load { outstanding: 20, drives: 32, ..Load::ONE }.parameters("/x/a.diskspecs");
         assert_eq!(striped.matches("disksim_synthgen").count(), 20);

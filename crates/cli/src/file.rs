@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_files_in_the_folder_is_refused() {
+    fn plain_name_refuses_paths_and_controls() {
         let long = "x".repeat(252);
         for (name, says) in [
             ("", "empty"),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_a_bit_from_the_first_on() {
+    fn signals_are_bits_from_first_on() {
         let signals = Signals(0b10);
         assert!(signals.has(SIGINT) && !signals.has(SIGHUP) && !signals.has(SIGTERM));
     }

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_speaks_when_it_has_taken_long_and_then_no_more_often_than_that() {
+    fn progress_update_due_every_long_interval() {
         let mut said = LastUpdate::default();
         let spoke: Vec<u64> =
             (0..400).filter(|tenth| said.is_due(Duration::from_millis(100 * tenth))).collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_part_that_is_done_and_the_time_left_where_it_is_known() {
+    fn progress_line_has_share_and_time_left() {
         let line = |rest, done, total| {
             let shown = DisplayedState { first: 0, rest, remark: String::new() };
             shown.line("scrub", done, total, Duration::from_secs(60))
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_before_a_task_went_on_has_no_part_in_its_rate() {
+    fn progress_rate_excludes_work_before_resume() {
         let remark = String::from("70 commands");
         let shown = DisplayedState { first: 60, rest: RemainingTime::ByMeanRate, remark };
         let line = |done| shown.line("zones", done, 100, Duration::from_secs(600));

@@ -90,13 +90,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_of_a_paragraph_hangs_below_its_text() {
+    fn paragraph_rest_hangs_below_text() {
         let text = "- A scrub in idle time takes long.\nshort\n";
         assert_eq!(wrapped(text, 20), "- A scrub in idle\n  time takes long.\nshort\n");
     }
 
     #[test]
-    fn the_rest_of_a_row_hangs_below_its_last_column_in_the_left_half() {
+    fn row_rest_hangs_below_last_column() {
         let row = "-23 to -3.9 %  p99 0 %  Read cache, 256 MiB, LIRS  and a warning";
         let indent = " ".repeat(24);
         let expected =
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_stays_with_its_unit_and_a_long_word_whole() {
+    fn number_keeps_unit_long_word_whole() {
         assert_eq!(wrapped("It takes about 95 days.", 17), "It takes about\n  95 days.");
         let path = "report: /a/folder/with/a/long/name/report.html";
         assert_eq!(wrapped(path, 20), "report:\n  /a/folder/with/a/long/name/report.html");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_fits_is_as_it_was() {
+    fn fitting_text_stays_unchanged() {
         let text = "a  b\n\n  c\n";
         assert_eq!(wrapped(text, 20), text);
     }

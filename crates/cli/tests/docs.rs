@@ -202,7 +202,7 @@ fn documents_keep_to_their_sizes() {
 }
 
 #[test]
-fn every_relative_link_and_anchor_leads_somewhere() {
+fn links_and_anchors_lead_somewhere() {
     for page in pages() {
         for link in links(&page.text).iter().filter(|link| !link.contains("://")) {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
@@ -218,7 +218,7 @@ fn every_relative_link_and_anchor_leads_somewhere() {
 }
 
 #[test]
-fn the_summary_lists_every_page_once() {
+fn summary_lists_every_page_once() {
     let summary = fs::read_to_string(repository().join("docs/SUMMARY.md")).unwrap();
     let mut listed: Vec<PathBuf> =
         links(&summary).iter().map(|link| Path::new("docs").join(link)).collect();
@@ -229,7 +229,7 @@ fn the_summary_lists_every_page_once() {
 }
 
 #[test]
-fn commands_stand_in_blocks_of_the_shell() {
+fn commands_stand_in_shell_blocks() {
     for page in pages() {
         for block in split(&page.text).1.iter().filter(|block| block.language != "sh") {
             let commands = commands(block);
@@ -239,7 +239,7 @@ fn commands_stand_in_blocks_of_the_shell() {
 }
 
 #[test]
-fn every_block_of_commands_runs_or_says_why_not() {
+fn command_blocks_run_or_say_why() {
     let mut ran = 0;
     for page in pages() {
         let folder = folder();
@@ -276,7 +276,7 @@ fn verb(command: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_flag_of_a_command_that_is_mentioned_exists() {
+fn command_flags_mentioned_exist() {
     let mut helps: BTreeMap<Vec<String>, String> = BTreeMap::new();
     for page in pages() {
         for command in mentioned(&page) {
@@ -295,7 +295,7 @@ fn every_flag_of_a_command_that_is_mentioned_exists() {
 }
 
 #[test]
-fn every_claim_that_is_mentioned_exists() {
+fn claims_mentioned_exist() {
     let list = freewheel(&["reproduce", "--list"]);
     for page in pages() {
         for command in mentioned(&page).iter().filter(|it| it.starts_with("freewheel reproduce ")) {
@@ -325,7 +325,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn keys_in_the_reference_are_those_of_the_schemas() {
+fn reference_keys_match_schemas() {
     let sim = freewheel(&["sim", "--schema"]) + "exos-x24-24tb";
     let drive = freewheel(&["drive", "schema"]);
     for (page, schema) in [("experiments", sim + &drive), ("drive-files", drive)] {
@@ -348,7 +348,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_source_file_that_is_mentioned_exists() {
+fn source_files_mentioned_exist() {
     let files = files(&repository().join("crates"));
     for page in pages() {
         let (prose, _) = split(&page.text);
@@ -361,7 +361,7 @@ fn every_source_file_that_is_mentioned_exists() {
 }
 
 #[test]
-fn every_folder_that_the_architecture_names_exists() {
+fn architecture_folders_exist() {
     let text = fs::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
     let (prose, _) = split(&text);
     let rows = prose.iter().filter(|line| line.starts_with('|'));
@@ -372,7 +372,7 @@ fn every_folder_that_the_architecture_names_exists() {
 }
 
 #[test]
-fn numbers_are_those_of_the_committed_run() {
+fn numbers_match_committed_run() {
     let results = results();
     for page in pages() {
         for (printed, row) in numbers(&page.text) {
@@ -385,13 +385,13 @@ fn numbers_are_those_of_the_committed_run() {
 }
 
 #[test]
-fn the_readme_states_results_of_the_committed_run() {
+fn readme_states_committed_results() {
     let readme = fs::read_to_string(repository().join("README.md")).unwrap();
     assert!(numbers(&readme).len() >= 12);
 }
 
 #[test]
-fn a_number_that_is_another_is_noticed() {
+fn numbers_differing_are_noticed() {
     assert_eq!(numbers("reads 47.7<!-- = a: b --> a day"), [("47.7", "a: b")]);
     assert!(rounds_to("47.7", 47.749) && rounds_to("0.0", -0.02) && rounds_to("72", 72.0));
     assert!(!rounds_to("47.8", 47.749) && !rounds_to("", 0.0));
@@ -407,7 +407,7 @@ fn files_shown(text: &str) -> Vec<(&str, String)> {
 }
 
 #[test]
-fn files_on_pages_are_those_of_the_repository() {
+fn page_files_match_repository() {
     let pages = pages();
     let shown: Vec<_> = pages.iter().flat_map(|page| files_shown(&page.text)).collect();
     for (path, block) in &shown {

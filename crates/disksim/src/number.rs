@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_keeps_sectors_over_sectors_and_cuts_only_decimals() {
+    fn turn_keeps_sector_fractions_and_cuts_decimals() {
         assert_eq!(decimal("63.000000").turn(334).unwrap().to_string(), "63/334");
         assert_eq!(decimal("12.5").turn(100).unwrap().to_string(), "1/8");
         assert_eq!(decimal("0.141669").turn(1).unwrap().to_string(), "141669/1000000");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_none() {
+    fn non_number_is_none() {
         for text in ["", "-", ".", "e5", "1.2.3", "12a", "1e99", "1234567890123456789012"] {
             assert_eq!(Decimal::parse(text), None, "{text}");
         }

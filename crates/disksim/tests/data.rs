@@ -47,7 +47,7 @@ fn shipped(name: &str) -> DriveSpec {
 }
 
 #[test]
-fn imported_drives_place_every_block_where_the_shipped_ones_do() {
+fn imported_drives_place_blocks_like_shipped() {
     for (name, ours) in SAME {
         let imported = imported(name);
         let (theirs, spec) = (Drive::build(&imported.spec).unwrap(), shipped(ours));
@@ -65,7 +65,7 @@ fn imported_drives_place_every_block_where_the_shipped_ones_do() {
 }
 
 #[test]
-fn imported_drives_seek_turn_and_switch_as_the_shipped_ones_do() {
+fn imported_drives_move_like_shipped() {
     for (name, ours) in SAME {
         let imported = imported(name);
         let spec = shipped(ours);
@@ -82,7 +82,7 @@ fn imported_drives_seek_turn_and_switch_as_the_shipped_ones_do() {
 }
 
 #[test]
-fn imported_drives_have_the_electronics_of_the_shipped_ones() {
+fn imported_drives_have_shipped_electronics() {
     for (name, ours) in SAME {
         let imported = imported(name);
         let (theirs, ours) = (&imported.spec, shipped(ours));
@@ -95,7 +95,7 @@ fn imported_drives_have_the_electronics_of_the_shipped_ones() {
 }
 
 #[test]
-fn what_the_validated_drives_say_beyond_is_listed_with_its_line() {
+fn import_lists_surplus_values_with_lines() {
     let imported = imported("cheetah4LP");
     for lost in &imported.not_represented {
         println!("{}:{} {} = {}: {}", lost.file, lost.line, lost.name, lost.value, lost.why);
@@ -111,7 +111,7 @@ fn what_the_validated_drives_say_beyond_is_listed_with_its_line() {
 }
 
 #[test]
-fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
+fn g4_sample_has_capacity_of_layout() {
     let imported = imported("G4_LBA_64bit_4T");
     let drive = Drive::build(&imported.spec).unwrap();
     // The end of the last run in the file's root, and not the 7725673570 that the model states.
@@ -147,7 +147,7 @@ fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
 }
 
 #[test]
-fn the_g4_sample_has_every_block_where_its_tables_have_it() {
+fn g4_sample_places_blocks_by_tables() {
     let name = "G4_LBA_64bit_4T";
     let imported = imported(name);
     let drive = Drive::build(&imported.spec).unwrap();
@@ -165,7 +165,7 @@ fn the_g4_sample_has_every_block_where_its_tables_have_it() {
 }
 
 #[test]
-fn an_imported_drive_written_as_a_drive_file_reads_back_the_same() {
+fn imported_drive_survives_round_trip() {
     for name in SAME.map(|(name, _)| name).into_iter().chain(["G4_LBA_64bit_4T"]) {
         let imported = imported(name);
         let file = toml::to_string(&imported.spec).unwrap();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_turn_alone_is_never_taken_for_none_and_what_is_shorter_is() {
+    fn shortest_turn_is_told_from_none() {
         let mut prng = Prng::new(1, "turns");
         let least = SHORTEST_TURN / TURN_PARTS;
         for _ in 0..20_000 {

@@ -504,7 +504,7 @@ mod tests {
     use freewheel_units::Prng;
 
     #[test]
-    fn a_period_is_found_in_spans_that_are_random_multiples_of_it() {
+    fn period_is_found_in_random_multiples() {
         let mut prng = Prng::new(1, "spans");
         for period in [3_000_000.0, 5_985_037.0, 8_333_333.0, 16_666_667.0] {
             let mut span = || {
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_found_though_one_answer_of_ten_was_held_up() {
+    fn period_is_found_despite_held_up_answers() {
         let mut prng = Prng::new(2, "spans");
         for seed in 0..40 {
             let period = 3_000_000.0 + 340_000.0 * f64::from(seed);
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_do_not_tell_a_turn_more_from_one_less_leave_it_open() {
+    fn ambiguous_spans_leave_period_open() {
         // All but multiples of 5 s: a turn more in these is a frequency of 0.2 Hz more.
         let spans: Vec<f64> = (0..60).map(|at| f64::from(at % 6 + 1) * 5e9).collect();
         assert_eq!(period_of(&spans), None);

@@ -489,7 +489,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_a_period_changes_is_told_with_its_direction_and_by_the_hour_only_where_it_is_steady() {
+    fn period_change_shows_direction_and_hourly_rate() {
         let within = SimDuration::from_secs(1800);
         let wander = TimingSpread { least: -1e-6, most: 2e-6, change: None, within };
         assert_eq!(

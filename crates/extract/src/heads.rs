@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn surfaces_are_counted_by_the_times_of_movements_whatever_is_longer() {
+    fn surfaces_are_counted_by_movement_times() {
         let seek = |distance: u64| 300_000.0 + 150_000.0 * (distance as f64).sqrt();
         for heads in [2, 3, 5, 8, 12, 20] {
             for turns_back in [false, true] {

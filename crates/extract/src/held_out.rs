@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_smaller_drive_has_no_demerit() {
+    fn smaller_drive_file_has_no_demerit() {
         let spec = library::spec("atlas10k").unwrap();
         let sent = requests(&spec, &mut Prng::new(1, "batches"));
         let mut smaller = spec.clone();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_file_has_no_demerit_and_one_with_slower_seeks_has_one() {
+    fn demerit_is_zero_for_right_file() {
         let mut spec = library::spec("atlas10k").unwrap();
         spec.electronics = spec.electronics_as_measured();
         spec.seek.tolerance = SimDuration::ZERO;

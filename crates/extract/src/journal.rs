@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_as_far_as_its_lines_are_whole() {
+    fn journal_is_read_to_last_whole_line() {
         let mut prng = Prng::new(1, "journal");
         let entries: Vec<JournalEntry> = (0..5).map(|number| entry(&mut prng, number)).collect();
         let mut text = HEAD.line() + "\n";
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_journal_or_another_one_is_refused_with_the_reason() {
+    fn foreign_journal_is_refused_with_reason() {
         let error = |text: &str| read_journal(text, &HEAD).unwrap_err().to_string();
         assert!(error("name = \"x\"\n").contains("line 1"));
         let other = JournalHead { seed: 8, ..HEAD }.line() + "\n";
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_comes_before_the_answer_to_the_last_is_refused() {
+    fn command_before_last_answer_is_refused() {
         let read = |second: &str| {
             let text = format!("{}\n1 r 5 1 100 200\n{second}\n", HEAD.line());
             read_journal(&text, &HEAD).map(|entries| entries.len())

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_cannot_say_in_its_zones_is_refused_and_none_is_made_for_other_blocks() {
+    fn layout_beyond_zones_is_refused() {
         let few = mixed(4000);
         let blocks = few[1].end();
         assert_eq!(drive(&spec_of(&few), blocks).unwrap().blocks().get(), blocks);

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_is_found_at_its_position_and_defects_pass_on_to_the_next() {
+    fn map_finds_blocks_and_passes_defects() {
         let zone = ZoneMap {
             first: 1000,
             blocks: 500,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_ends_earlier_has_no_defects_behind_its_end_and_none_ends_before_it_begins() {
+    fn zone_ending_earlier_loses_later_defects() {
         let mut zone = ZoneMap {
             first: 1000,
             blocks: 500,
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn spares_of_runs_are_passed_over_and_every_block_is_found_at_its_position() {
+    fn spares_of_runs_are_passed_over() {
         for slips_stay in [true, false] {
             let runs = TrackRuns { tracks: 6, blocks: 280, steps: Vec::new(), slips_stay };
             let zone = ZoneMap {

@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_of_a_spindle_that_changes_evenly_is_that_of_its_end() {
+    fn pace_of_changing_spindle_is_latest() {
         // By a hundredth of a millionth a second.
         let all = passages(16, 20.0, |s| 5.0 * s * s);
         assert!((ppm(pace(&all, 100.0).unwrap()) - 3.0).abs() < 0.02);
     }
 
     #[test]
-    fn a_speed_that_turned_back_a_while_ago_says_nothing_of_now() {
+    fn pace_ignores_speed_before_turning_back() {
         let turn =
             |s: f64| if s < 200.0 { -8.0 * s * s } else { 8.0 * (s - 200.0).powi(2) - 3200.0 * s };
         let all = passages(16, 20.0, turn);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_change_is_told_from_a_wander() {
+    fn steady_change_is_told_from_wander() {
         let steady = vec![passages(60, 20.0, |s| -0.5 * s * s)];
         let period = slope(&[&steady[0]]).unwrap();
         let found = wander(&steady, period, 1.0).unwrap();

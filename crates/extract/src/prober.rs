@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_in_a_session_before_is_read_again_before_it_is_written() {
+    fn prober_replays_earlier_reads_before_writes() {
         let mut drive = Plain { bad: BTreeSet::from([8]), ..Plain::default() };
         let mut kept = Vec::new();
         let journal = Journal {

@@ -624,7 +624,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_are_those_between_the_parts_and_parts_those_between_the_holes() {
+    fn holes_and_parts_complement_each_other() {
         let mut prng = Prng::new(7, "holes");
         for _ in 0..500 {
             let (width, per_track) = (3 + prng.below(12), 8 + prng.below(30));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_takes_on_a_track_only_is_the_switch_and_what_it_takes_anywhere_processing() {
+    fn head_switch_and_processing_are_told_apart() {
         let reads = movements(100e3, [600e3, 900e3, 1500e3]);
         let writes = movements(150e3, [900e3, 1204e3, 1798e3]);
         let changes = Changes {

@@ -13,7 +13,7 @@ fn measured(drive: &str, name: &str) -> Validation {
 }
 
 #[test]
-fn demerit_figures_of_four_measured_drives_are_below_those_that_disksim_states() {
+fn demerits_of_four_drives_beat_disksim() {
     // DiskSim 4.0 on the same traces with the same parameters, in us. Its own figures take each gap for
     // the one after its request.
     for (drive, file, disksim_us) in [
@@ -50,7 +50,7 @@ fn imported(name: &str, others: [&str; 2]) -> (tempfile::NamedTempFile, TraceWor
 /// On a host's bus that is slower than the media: its times are in the `.parv` file. Found when they were first
 /// represented, beside 1.765 and 1.237 ms before.
 #[test]
-fn drives_on_a_slow_bus_are_as_near_as_those_on_a_fast_one() {
+fn drives_on_slow_bus_fit_as_well() {
     for (name, others, found_ms) in [
         ("hp_c2247a", ["hp_c2247a_validate.model", ""], 0.233),
         ("hp_c2490a", ["hp_c2490a_validate.model", "hp_c2490a_validate.seek"], 0.284),
@@ -65,7 +65,7 @@ fn drives_on_a_slow_bus_are_as_near_as_those_on_a_fast_one() {
 
 /// An Atlas III reads ahead as an Atlas 10K does, by its parameters.
 #[test]
-fn a_fit_finds_that_an_atlas_iii_reads_ahead_after_touching_reads_only() {
+fn fit_finds_atlas_iii_read_ahead() {
     let (drive, trace) = imported("atlas_III", ["atlas_III.model", "atlas_III.seek"]);
     let found = fit(drive.path().to_str().unwrap(), &trace, None).unwrap();
     assert_eq!(found.changes[0].key, "electronics.buffer.read_ahead");
@@ -76,7 +76,7 @@ fn a_fit_finds_that_an_atlas_iii_reads_ahead_after_touching_reads_only() {
 }
 
 #[test]
-fn mean_responses_of_three_measured_drives_are_nearer_than_disksims() {
+fn mean_responses_of_three_drives_beat_disksim() {
     // Errors of DiskSim's means, as shares: 3.971 ms for 3.893, 4.231 for 4.273, 5.070 for 5.328.
     for (drive, file, disksim) in [
         ("atlas10k", "atlas10k", 0.0200),
@@ -90,7 +90,7 @@ fn mean_responses_of_three_measured_drives_are_nearer_than_disksims() {
 }
 
 #[test]
-fn the_mean_of_the_ultrastar_is_0_58_percent_off_where_disksims_is_0_48() {
+fn ultrastar_mean_is_near_disksims() {
     // Writes after writes take 0.09 ms less than its published overhead, which alone is 0.27 %.
     let v = measured("ultrastar9es", "ibm18es");
     println!("ultrastar9es: mean error {:.4}", v.mean_error_share);
@@ -98,7 +98,7 @@ fn the_mean_of_the_ultrastar_is_0_58_percent_off_where_disksims_is_0_48() {
 }
 
 #[test]
-fn measured_drives_keep_step_over_the_gaps_when_a_gap_precedes_its_request() {
+fn measured_drives_keep_phase_over_gaps() {
     for (drive, file) in [
         ("atlas10k", "atlas10k"),
         ("cheetah9lp", "cheetah9LP"),
@@ -122,7 +122,7 @@ fn measured_drives_keep_step_over_the_gaps_when_a_gap_precedes_its_request() {
 
 /// The trace of an Atlas 10K tells the angles of its zones, and then the responses of single requests.
 #[test]
-fn angles_of_four_drives_are_kept_where_the_half_that_judges_is_nearer() {
+fn angles_are_kept_where_judged_nearer() {
     for (drive, file) in [
         ("atlas10k", "atlas10k"),
         ("cheetah9lp", "cheetah9LP"),

@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_taken_out_of_a_word_if_and_only_if_they_are_long(
+        fn bitmap_takes_only_long_runs(
             ends in prop::collection::vec(0u32..=64, 0..9), noise: u64,
         ) {
             // Members between every two ends, and others where chance says so.
@@ -302,7 +302,7 @@ mod tests {
         }
 
         #[test]
-        fn agrees_with_a_set(
+        fn bitmap_agrees_with_set(
             steps in prop::collection::vec((any::<bool>(), 0u64..20_000, 0u64..9_000), 1..40)
         ) {
             let bound = 29_000;

@@ -95,7 +95,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_many_decisions_are_said_to_have_looked_at_no_more_as_have(
+        fn effort_counts_decisions_up_to_nodes(
             nodes in prop::collection::vec(0u64..5000, 1..200), part in 0.01f64..=1.0,
         ) {
             let mut effort = Effort::default();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_nodes_has_its_class() {
+    fn effort_classes_cover_any_node_count() {
         for nodes in [(1 << 23) + 1, 1 << 40, (1 << 40) + 1, 1 << 63] {
             let mut effort = Effort::default();
             effort.add(nodes, 0, false);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_planners_decided_adds_up() {
+    fn effort_of_several_planners_adds_up() {
         let (mut one, mut other) = (Effort::default(), Effort::default());
         one.add(3, 0, false);
         other.add(4, 0, false);

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_round_that_slows_down_is_known_from_its_half_on() {
+    fn estimate_of_slowing_round_holds_from_half() {
         let even = [0.0, 0.1, 0.25, 0.5, 0.7].map(|scarcity| (TailModel::Even, scarcity));
         let rationed = [0.4, 0.67, 1.0].map(|scarcity| (TailModel::Rationed, scarcity));
         for (wear, scarcity) in even.into_iter().chain(rationed) {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_round_whose_rate_is_a_power_of_what_is_left_is_known_but_for_a_half() {
+    fn estimate_of_power_law_round_is_close() {
         for exponent in [0.0, 0.2, 0.4, 0.5] {
             let (estimate, end) = course(TailModel::Even, |x| libm::pow(x, -exponent));
             for predictions in
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn foreground_requests_end_when_they_were_expected_to() {
+    fn foreground_requests_end_as_expected() {
         let (mut estimate, end) = course(TailModel::Even, |x| slowing(0.4, x));
         estimate.begin(1000, end);
         estimate.at(600, end + SimDuration::from_ms(4000));
@@ -384,14 +384,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_before_anything_is_known() {
+    fn estimate_is_silent_without_data() {
         let estimate = Estimate::new(100, 1, SimTime::from_ns(5));
         assert_eq!(estimate.end(100, SimTime::from_ns(9)), None);
         assert_eq!(estimate.end(50, SimTime::from_ns(5)), None);
     }
 
     #[test]
-    fn of_a_round_that_hardly_moves_nothing_is_said() {
+    fn estimate_is_silent_for_stalled_round() {
         let estimate = Estimate::new(1 << 40, 1, SimTime::ZERO);
         let now = SimTime::from_ns(1 << 40);
         assert_eq!(estimate.end((1 << 40) - 1, now), None);
@@ -400,7 +400,7 @@ mod tests {
     /// Blocks come in gaps, by chance with requests that are there anyway, and asked for: told of in
     /// steps of as much as comes in a time, against the sum of those steps.
     #[test]
-    fn each_way_in_which_blocks_come_goes_on_as_it_does() {
+    fn estimate_continues_each_source_of_blocks() {
         for (in_gaps, met, asked) in
             [(1.0, 0.0, 0.0), (0.2, 2.0, 0.0), (0.0, 0.0, 1.0), (0.1, 1.0, 0.3)]
         {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_slow_at_the_beginning_is_forgotten() {
+    fn estimate_forgets_slow_beginning() {
         let mut estimate = Estimate::new(1_000_000, 1, SimTime::ZERO);
         // Ten seconds without clients, and then a block a millisecond.
         for read in 1..=2000 {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_begins_anew_forgets_the_one_before() {
+    fn estimate_forgets_previous_round() {
         let (mut estimate, end) = course(TailModel::Even, |x| slowing(0.3, x));
         estimate.begin(1000, end);
         assert!(estimate.predictions().is_empty());

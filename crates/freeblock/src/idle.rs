@@ -160,7 +160,7 @@ mod tests {
 
         /// Everything but a few blocks has been read since the index was made.
         #[test]
-        fn the_nearest_cylinder_is_that_of_a_scan_and_none_without_anything_is_looked_at(
+        fn nearest_cylinder_matches_scan(
             seed: u64, left in 1usize..5,
         ) {
             let prng = &mut Prng::new(seed, "idle");

@@ -165,20 +165,20 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_used_when_it_has_lasted_for_the_timeout() {
+    fn idle_period_is_used_after_timeout() {
         let since = SimTime::ZERO + ms(7);
         assert_eq!(timer(Step::Geometric(2.0)).start(since), SimTime::ZERO + ms(27));
     }
 
     #[test]
-    fn a_fixed_timeout_stays_whatever_comes() {
+    fn fixed_timeout_stays() {
         let mut timer = IdleTimer::new(ms(20), None);
         timer.used(ms(1), ms(50));
         assert_eq!((timer.timeout(), timer.starts(), timer.wrong()), (ms(20), 1, 0));
     }
 
     #[test]
-    fn it_grows_after_wrong_starts_and_shrinks_after_right_ones() {
+    fn timeout_adapts_to_right_and_wrong_starts() {
         for (step, up, down) in
             [(Step::Geometric(2.0), ms(40), ms(10)), (Step::Arithmetic(ms(3)), ms(23), ms(17))]
         {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_between_its_ends() {
+    fn timeout_stays_within_bounds() {
         for step in [Step::Geometric(3.0), Step::Arithmetic(ms(30))] {
             let mut timer = timer(step);
             (0..9).for_each(|_| timer.used(ms(1), ms(1)));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_from_a_nanosecond_by_any_factor() {
+    fn timeout_grows_from_nanosecond() {
         let (least, most) = (SimDuration::from_ns(1), ms(1));
         let step = Step::Geometric(1.5);
         let mut timer = IdleTimer::new(least, Some(Adapt { step, tolerance: 0.1, least, most }));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused_by_their_key() {
+    fn invalid_values_are_refused_by_key() {
         let with = |change: fn(&mut Adapt)| {
             let mut adapt = Adapt::default();
             change(&mut adapt);
@@ -229,7 +229,7 @@ mod tests {
         /// Short periods are not worth the delay and long ones are: the timeout ends within a step of
         /// the short ones' end.
         #[test]
-        fn with_more_short_periods_than_long_ones_it_learns_to_wait_for_the_short_ones_to_end(
+        fn timer_learns_to_outwait_short_periods(
             short_ms in 10u64..80,
             step_ms in 1u64..4,
         ) {

@@ -637,7 +637,7 @@ mod tests {
     use freewheel_model::drive::{Departure, Position};
 
     #[test]
-    fn what_changes_on_most_cylinders_is_a_new_index_before_the_next_decision_and_not_in_it() {
+    fn index_is_rebuilt_before_next_decision() {
         let spec = toml::from_str(include_str!("../../../drives/atlas10k.toml")).unwrap();
         let drive = Arc::new(Drive::build(&spec).unwrap());
         let mut scheduler = Scheduler::new(&drive, Options::default());

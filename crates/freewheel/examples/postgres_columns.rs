@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_live_are_counted_on_whole_pages_wherever_they_begin() {
+    fn live_rows_are_counted_on_whole_pages() {
         let mut data = vec![7; STEP];
         data.extend(page(&[(5, -1, 1), (900, 900, 3)]));
         data.extend(page(&[(-3, 4, 1)]));

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_waits_for_all_blocks_that_it_touches_and_a_backup_still_wants() {
+    fn write_waits_for_blocks_backup_wants() {
         for (seed, by) in
             (0..40).flat_map(|seed| [ClaimBy::Promotion, ClaimBy::Withdrawal].map(|by| (seed, by)))
         {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_the_planner_does_not_have_are_read_once_and_in_parts() {
+    fn unplanned_blocks_are_read_in_parts() {
         let mut copies = Copies::default();
         let most = u64::from(COPY_MAX);
         copies.add(1, Extent::new(0, most + 8));

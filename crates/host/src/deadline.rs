@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_hundred_is_cut_short_before_a_drive_that_has_commands() {
+    fn busy_drive_cuts_short_one_percent() {
         let mut deadline = DecisionDeadline::default();
         let count = cut_short(&mut deadline, |deciding| deciding.most);
         assert!((700..1200).contains(&count), "{count}");
@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn one_in_ten_is_cut_short_before_a_drive_that_waits() {
+    fn waiting_drive_cuts_short_ten_percent() {
         let mut deadline = DecisionDeadline::default();
         let count = cut_short(&mut deadline, |deciding| deciding.usual);
         assert!((8000..11_000).contains(&count), "{count}");
     }
 
     #[test]
-    fn decisions_that_never_end_are_begun_no_earlier_than_is_allowed() {
+    fn endless_decisions_begin_within_allowed_lead() {
         let mut deadline = DecisionDeadline::default();
         for _ in 0..1000 {
             let sent = SimTime::ZERO + deadline.deciding().most;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_when_its_command_must_be_sent_and_after_its_longest_time_at_the_latest() {
+    fn search_ends_when_command_is_due() {
         let deadline = DecisionDeadline::default();
         let end = SimTime::ZERO + (us(500) - deadline.sending.get());
         let just_before = SimTime::from_ns(end.ns() - 1);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_searches_gets_half_of_the_time() {
+    fn first_of_two_searches_gets_half() {
         let mut deadline = DecisionDeadline::default();
         deadline.sending.ns = 0.0;
         let mut search = deadline.search(at(0));

@@ -196,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn a_single_client_is_never_held_back() {
+    fn single_client_is_never_held_back() {
         assert_eq!(picks_between(256, false), Vec::<u64>::new());
     }
 
     #[test]
-    fn a_client_with_one_request_waits_for_a_lead_first_and_then_alternates() {
+    fn client_of_one_request_leads_then_alternates() {
         for depth in [1, 256] {
             let between = picks_between(depth, true);
             assert_eq!(between[0], LEAD_REQUESTS, "{depth}");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_reconnect_again_and_again_leave_others_their_share() {
+    fn reconnecting_clients_leave_others_share() {
         let steady = Client::alone(0);
         let mut turns = FairQueue::new(Blocks::new(TRACK));
         (0..16).for_each(|_| turns.arrived(steady));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_connections_of_one_peer_have_the_share_of_one_and_divide_it_evenly() {
+    fn connections_of_peer_divide_one_share() {
         let many = (0..16).map(|connection| Client { peer: 1, connection });
         let clients: Vec<Client> = many.chain([Client::alone(2)]).collect();
         let shares = shares(&clients);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_was_away_has_saved_no_service() {
+    fn absent_client_saves_no_service() {
         let (early, late) = (Client::alone(1), Client::alone(2));
         let mut turns = FairQueue::new(Blocks::new(TRACK));
         turns.arrived(early);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_client_is_behind_by_at_most_the_lead_and_a_request() {
+    fn waiting_client_lag_is_bounded() {
         let mut prng = Prng::new(1, "turns");
         let mut turns = FairQueue::new(Blocks::new(TRACK));
         for _ in 0..20_000 {

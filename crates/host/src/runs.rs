@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_the_set_that_was_put_in_and_taken_out(
+        fn runs_match_set_operations(
             steps in prop::collection::vec((any::<bool>(), 0u64..60, 1u64..12), 0..40),
         ) {
             let (mut runs, mut set) = (Runs::default(), BTreeSet::new());

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_space_is_short_below_the_possible_growth_and_used_up_at_zero() {
+    fn free_space_short_below_possible_growth() {
         let says = |left, wanted| {
             let room = FreeSpace { left: Bytes::new(left), wanted: Bytes::new(wanted) };
             (room.is_short(), room.is_used_up())
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_grow_by_its_holes() {
+    fn free_space_growth_is_file_holes() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8 << 20).unwrap();
         let wanted = || FreeSpace::for_holes(&file).map(|room| room.wanted.get());

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_below_the_need_is_told_with_both_and_the_way_out() {
+    fn memory_limit_below_need_names_remedy() {
         assert_eq!(ensure("x", None, 5, ""), Ok(()));
         assert_eq!(ensure("x", Some(Bytes::new(5)), 5, ""), Ok(()));
         let error = ensure("RLIMIT_AS", Some(Bytes::new(4_000_000)), 5_000_000, "raise it");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_arenas_are_a_way_out_only_where_they_suffice() {
+    fn memory_limit_suggests_sufficient_arenas() {
         let needed_with = |arenas| 100 + 10 * arenas;
         let says = |allowed| way_out(Some(Bytes::new(allowed)), 8, needed_with);
         assert!(says(139).ends_with("or set MALLOC_ARENA_MAX=3"), "{}", says(139));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_a_limit_has_none() {
+    fn memory_limit_absent_for_unlimited_group() {
         assert_eq!(parsed("max\n"), None);
         assert_eq!(parsed("1073741824\n"), Some(Bytes::new(1 << 30)));
     }

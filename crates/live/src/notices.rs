@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notices_are_written_in_order_and_a_flush_waits_for_them() {
+    fn notices_written_in_order_before_flush() {
         let written = Arc::new(Mutex::new(Vec::new()));
         let all = Arc::clone(&written);
         let notices =
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_is_held_up_holds_up_nobody_and_what_is_lost_is_counted() {
+    fn notices_stalled_writer_blocks_nobody() {
         let (begun, begins) = channel();
         let (go_on, may_go_on) = channel::<()>();
         let written = Arc::new(Mutex::new(Vec::new()));

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_in_order_stays_so_and_its_oldest_may_become_its_newest() {
+    fn lru_list_stays_ordered_through_turns() {
         let prng = &mut Prng::new(1, "lists");
         let (mut links, mut list) = (Links::default(), List::EMPTY);
         (0..20).for_each(|_| links.grow());

@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_drive_holds_one_range_of_a_request_whichever_arms_serve_it(
+        fn striped_request_is_one_range_per_drive(
             drives in 1u32..6, arms in 1u32..4, stripe in 1u64..20, start in 0u64..100,
             length in 1u64..100
         ) {
@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn pieces_hold_each_block_where_striping_block_by_block_puts_it(
+        fn striped_pieces_match_block_by_block(
             drives in 1u32..6, arms in 1u32..4, arm_blocks in 1u64..50, stripe in 1u64..20,
             from: prop::sample::Index, length in 1u64..120
         ) {

@@ -52,7 +52,7 @@ const MISSES: [(CachePolicy, [u64; 11]); 5] = [
 ];
 
 #[test]
-fn policies_miss_as_often_as_in_libcachesim_to_the_last_request() {
+fn policies_miss_exactly_as_libcachesim() {
     let keys = keys();
     assert_eq!(keys.len(), 113_872);
     for (policy, misses) in MISSES {
@@ -63,7 +63,7 @@ fn policies_miss_as_often_as_in_libcachesim_to_the_last_request() {
 }
 
 #[test]
-fn the_curve_of_lru_is_that_of_caches() {
+fn lru_curve_matches_caches() {
     let keys = keys();
     let mut curve = LruCurve::default();
     keys.iter().for_each(|&key| curve.process(key));

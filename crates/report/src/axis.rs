@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_few_round_and_within_the_axis() {
+    fn axis_ticks_few_round_within() {
         for (low, high) in [(0.0, 0.003), (0.0, 8.1), (-3.0, 2.1), (0.0, 99.0), (0.0, 12_345.0)] {
             let all = ticks(low, high, 10);
             assert!((4..=10).contains(&all.len()), "{low} to {high}: {all:?}");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_of_powers_of_ten_has_several_ticks_however_short_it_is() {
+    fn log_axis_has_several_ticks() {
         for (low, high) in
             [(1e-3, 1e6), (0.03, 110.0), (30.0, 110.0), (25.0, 61.0), (60.0, 61.0), (101.0, 102.01)]
         {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_a_step_apart_differ() {
+    fn axis_neighbouring_labels_differ() {
         for step in [0.005, 0.05, 0.25, 0.5, 2.0, 5000.0, 40_000.0] {
             let labels: Vec<String> = (0..100).map(|at| short(f64::from(at) * step)).collect();
             assert!(labels.windows(2).all(|pair| pair[0] != pair[1]), "{labels:?}");

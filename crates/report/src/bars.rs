@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_as_long_as_their_share_of_the_largest_and_have_no_share_in_words() {
+    fn bar_length_follows_share() {
         let html = values("ms", &[("a".into(), 5.0), ("b".into(), 10.0)]).into_string();
         assert!(html.contains("width=\"50.00%\"") && html.contains("width=\"100.00%\""), "{html}");
         assert!(html.contains("<title>ms 5</title>") && html.contains(">10<"), "{html}");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_begins_where_the_one_before_ends() {
+    fn bar_parts_begin_where_previous_ends() {
         let part =
             |share| BarPart { says: String::new(), colour: "seek", share, words: String::new() };
         let html = one(&[part(0.25), part(0.0), part(0.5)], Some(0.6)).into_string();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_in_no_bar_has_no_name() {
+    fn bar_part_unused_has_no_name() {
         let pass = PassBar {
             label: "pass 1".into(),
             work: 3.0,

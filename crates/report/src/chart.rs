@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chart_is_drawn_for_every_place_and_refers_to_nothing_outside() {
+    fn chart_drawn_for_every_place() {
         let line = Line { name: "a".into(), points: vec![(1.0, 2.0), (10.0, 3.0)], dots: false };
         let html = lines(&[line], &Axes { x: "x", y: "y", log_x: true }).into_string();
         for Place { class, width, height, .. } in PLACES {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_those_of_the_style() {
+    fn chart_colours_match_style() {
         let line = |name: &str| Line { name: name.into(), points: vec![(1.0, 2.0)], dots: true };
         let html = lines(&[line("a"), line("b")], &Axes { x: "x", y: "y", log_x: false });
         let html = html.into_string();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn points_stand_where_the_axes_put_them() {
+    fn chart_points_follow_axes() {
         let line = Line { name: "a".into(), points: vec![(0.0, 0.0), (4.0, 8.0)], dots: false };
         let html = lines(&[line], &Axes { x: "x", y: "y", log_x: false }).into_string();
         // From the lower left corner to the right end, a twentieth below the top.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_over_powers_of_ten_have_a_name_for_each_power() {
+    fn chart_log_shares_name_each_power() {
         let points = vec![(1.0, 100.0), (2.0, 1.0), (3.0, 0.001)];
         let line = Line { name: "a".into(), points, dots: false };
         let html = lines_over_log_y(&[line], &Axes { x: "x", y: "y", log_x: false }).into_string();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_columns_stand_apart() {
+    fn chart_column_names_stand_apart() {
         let labels: Vec<String> =
             (0..20).map(|bin| format!("{:.2}", f64::from(bin) / 20.0)).collect();
         let series = [Series { name: "reads", shares: vec![0.05; 20] }];
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_an_axis_has_no_place_for_is_not_named() {
+    fn chart_omits_line_off_axis() {
         let line = |name: &str, x: f64| Line {
             name: name.into(),
             points: vec![(x, 50.0), (2.0 * x, 100.0)],
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_nothing() {
+    fn chart_of_nothing_is_nothing() {
         let nothing = lines(&[], &Axes { x: "x", y: "y", log_x: false });
         assert_eq!(nothing.into_string(), "");
     }

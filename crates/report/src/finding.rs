@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_name_number_confidence_and_cost_in_their_units() {
+    fn finding_names_number_confidence_and_cost() {
         let full = finding(Confidence::Estimated)
             .number("time", 3.25 * 86_400.0, Unit::Seconds)
             .cost(Cost::Response { added_ns: 320_000.0 });
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn few_requests_weaken_simulations_and_leave_counts() {
+    fn finding_of_few_requests_is_weakened() {
         let hint = |confidence| finding(confidence).into_hint().confidence;
         assert_eq!(hint(Confidence::Estimated), Confidence::Hint);
         assert_eq!(hint(Confidence::Simulated), Confidence::Hint);
@@ -330,12 +330,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_paragraph_is_no_detail() {
+    fn finding_empty_paragraph_is_no_detail() {
         assert_eq!(finding(Confidence::Given).detail("").detail("a").details, ["a"]);
     }
 
     #[test]
-    fn the_document_has_values_with_units_and_leaves_out_what_is_absent() {
+    fn finding_document_has_units_omits_absent() {
         let finding = finding(Confidence::Simulated).number("share", 0.5, Unit::Share);
         let json = serde_json::to_value(&finding).unwrap();
         assert_eq!(json["number"]["unit"], "share");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_are_timed_if_any_were_made() {
+    fn decisions_are_timed_if_any_made() {
         assert_eq!(decisions("", &Distribution::default()), None);
         let mut times = Distribution::default();
         times.record(SimDuration::from_us(3));
@@ -209,32 +209,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_so_long_has_two_digits() {
+    fn approximate_times_have_two_digits() {
         let days = [989.1, 9.96, 15.7, 2.34].map(|days| about(days * 86_400.0));
         assert_eq!(days, ["about 990 days", "about 10 days", "about 16 days", "about 2.3 days"]);
         assert_eq!([about(7_500.0), about(0.0)], ["about 2.1 hours", "about 0.0 s"]);
     }
 
     #[test]
-    fn a_response_of_minutes_is_not_told_in_milliseconds() {
+    fn response_of_minutes_not_in_milliseconds() {
         let texts = [4.61e6, 217_693e6, 61e9, 59.9e9].map(response);
         assert_eq!(texts, ["4.61 ms", "3.6 minutes", "61 s", "59900 ms"]);
     }
 
     #[test]
-    fn a_small_mean_is_not_zero() {
+    fn small_mean_is_not_zero() {
         let texts = [12.34, 0.4, 0.04, 0.0042, 0.0002, 0.0].map(average);
         assert_eq!(texts, ["12.3", "0.4", "0.04", "0.004", "hardly any", "hardly any"]);
     }
 
     #[test]
-    fn a_share_that_is_not_all_is_not_rounded_up_to_all() {
+    fn share_below_all_not_rounded_up() {
         let shares = [1.0, 0.9999, 0.999_999, 0.994].map(percent);
         assert_eq!(shares, ["100 %", "99.99 %", "99.99 %", "99 %"]);
     }
 
     #[test]
-    fn a_time_beyond_five_years_is_no_number() {
+    fn time_beyond_five_years_not_numbered() {
         let days = |days: f64| days * 86_400.0;
         assert_eq!(span(days(1826.0)), "1826.0 days");
         assert_eq!([span(days(46_855.0)), about(days(1827.0))], [TOO_LONG, TOO_LONG]);

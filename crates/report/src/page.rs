@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_between_backticks_are_code_and_everything_is_escaped() {
+    fn page_escapes_text_and_marks_code() {
         let html = prose("`a < b` and `--x`, 5 > 4, one ` alone").into_string();
         let code = "<code>a &lt; b</code> and <code>--x</code>, 5 &gt; 4, one ` alone";
         assert_eq!(html, code);

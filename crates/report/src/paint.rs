@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_text_has_no_escapes_and_a_colour_ends_with_its_words() {
+    fn paint_plain_text_has_no_escapes() {
         assert_eq!(Paint::Plain.help("-4 %"), "-4 %");
         assert_eq!(Paint::Coloured.harm("+4 %"), "\u{1b}[31m+4 %\u{1b}[0m");
         assert_eq!(Paint::Coloured.doubt(""), "");

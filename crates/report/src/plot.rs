@@ -138,21 +138,21 @@ mod tests {
     }
 
     #[test]
-    fn a_rising_line_begins_below_and_ends_above() {
+    fn plot_rising_line_ends_above() {
         let lines = lines(&[(0.0, 0.0), (100.0, 10.0)]);
         let drawn = |row: usize| lines[row].chars().position(|letter| letter > '\u{2800}');
         assert!(drawn(0).unwrap() > 60 && drawn(ROWS - 1).unwrap() < 15, "{}", lines.join("\n"));
     }
 
     #[test]
-    fn a_curve_has_no_holes_where_it_is_steep() {
+    fn plot_steep_curve_has_no_holes() {
         let lines = lines(&[(0.0, 0.0), (10.0, 0.0), (11.0, 9.0), (100.0, 10.0)]);
         let drawn = |letter: char| letter > '\u{2800}';
         assert!(lines[..ROWS].iter().all(|line| line.chars().any(drawn)), "{}", lines.join("\n"));
     }
 
     #[test]
-    fn a_bar_is_as_long_as_its_share_to_an_eighth_and_seen_where_there_is_anything() {
+    fn plot_bar_length_exact_to_eighth() {
         assert_eq!(
             [0.0, 0.001, 0.5, 0.6, 1.0].map(|share| bar(share, 2)),
             ["", "▏", "█", "█▎", "██"]
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_at_the_axis_are_round() {
+    fn plot_axis_numbers_are_round() {
         assert_eq!(
             [4.25, 5.0, 0.21, 9.0].map(|least| round_step(least, &STEPS)),
             [5.0, 5.0, 0.25, 10.0]
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_fits_into_80_columns() {
+    fn plot_fits_into_80_columns() {
         let widest = lines(&[(0.0, 0.0), (100.0, 10.0)]);
         assert!(widest.iter().all(|line| line.chars().count() <= 80), "{}", widest.join("\n"));
     }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_where_memory_and_the_axes_put_them() {
+    fn size_chart_values_follow_axes() {
         let svg = drawn(&[(1 << 20, 100.0), (4 << 20, 0.0)], None);
         // From the left end at the top to the right end at the bottom.
         assert!(svg.contains(r#"points="46.0,10.0 416.0,236.0""#), "{svg}");
@@ -162,19 +162,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_cache_lies_within_the_picture() {
+    fn size_chart_line_without_cache_fits() {
         let svg = drawn(&[(1 << 20, 3.0), (2 << 20, 2.0)], Some(8.1));
         assert!(svg.contains(r#"class="without""#) && svg.contains(">10<"), "{svg}");
     }
 
     #[test]
-    fn one_size_is_a_dot_in_the_middle_and_no_size_is_no_picture() {
+    fn size_chart_of_one_size_centres_dot() {
         assert!(drawn(&[(4096, 1.0)], None).contains(r#"cx="231.0""#));
         assert_eq!(drawn(&[], None), "");
     }
 
     #[test]
-    fn an_axis_has_at_most_six_round_values_and_five_sizes() {
+    fn size_chart_axis_has_few_ticks() {
         for largest in [0.003, 0.14, 1.0, 8.1, 11.6, 99.0, 100.0, 12_345.0] {
             let line = [line(&[(4096, largest)])];
             let chart = SizeChart { title: "", axis: "", lines: &line, without_cache: None };

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_line_up_left_and_numbers_right() {
+    fn table_aligns_words_left_numbers_right() {
         let mut table = Table::new("lr");
         table.row(["reads", "7"]);
         table.row(["all", "12"]);

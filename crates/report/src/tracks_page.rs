@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tracks_begin_a_skew_further_on_and_few_of_many_are_drawn() {
+    fn tracks_page_skews_and_thins_tracks() {
         let dots = dots(&map(), (80, 100));
         assert!((3334..=3336).contains(&dots.len()), "{}", dots.len());
         // The first at the top, of every third the next three quarters of a turn on.
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_what_was_found() {
+    fn tracks_page_says_what_was_found() {
         let page = tracks_html("mine", &map());
         assert!(page.contains("10,004 tracks of 80 to 100 blocks in 2 stretches"), "{page}");
     }

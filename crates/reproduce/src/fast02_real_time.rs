@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_virtual_time_says_is_inside() {
+    fn virtual_time_numbers_are_inside() {
         let seen = |scans| {
             let result = real_time_experiment(3, scans, 600).unwrap().run().unwrap();
             assert_eq!(result.requests, 600);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_that_is_too_small_or_too_large_is_outside_by_itself() {
+    fn numbers_out_of_band_are_outside() {
         let [without, with] = SIMULATED;
         assert_eq!(outside(without, with), [""; 0]);
         for factor in [0.89, 1.11] {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scan_may_take_as_much_from_the_clients_as_in_the_claim_and_no_more() {
+    fn scan_cost_bounded_by_claim() {
         let [without, with] = SIMULATED;
         let lost = |percent: f64| RealTimeRun { requests_per_second: 100.0 - percent, ..with };
         for percent in [-4.9, 1.9] {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_is_later_than_a_quiet_machine_makes_it_is_outside() {
+    fn late_drive_is_outside() {
         let [without, with] = SIMULATED;
         let late = |seen: RealTimeRun, p50, p99| RealTimeRun {
             late_us_p50: p50,

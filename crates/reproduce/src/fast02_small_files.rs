@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_the_file_system_lies_over_something_else() {
+    fn file_system_parts_do_not_overlap() {
         let files = FileSystem { groups: 274 };
         let mut data = Vec::new();
         for directory in 0..DIRECTORIES {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_reads_one_block_after_the_other_and_none_twice() {
+    fn process_reads_each_block_once() {
         let mut reader = FileReader::new(FileSystem { groups: 274 }, 1);
         let (mut now, mut seen) = (SimTime::ZERO, BTreeSet::new());
         while let Some(arrival) = reader.next_arrival().unwrap() {

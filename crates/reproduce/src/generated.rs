@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_trace_has_the_counts_span_and_mix_of_its_form() {
+    fn generated_trace_matches_form() {
         for form in FORMS {
             let info = info(form);
             assert_eq!(info.requests, form.requests);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn each_device_has_its_share_of_the_requests_and_stays_within_its_blocks() {
+    fn generated_devices_get_request_shares() {
         for form in FORMS {
             let found = info(form).devices;
             let all: u64 = form.devices.iter().map(|device| device.requests).sum();
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_one_trace_and_another_seed_another() {
+    fn generated_trace_depends_on_seed() {
         let of = |seed| VSCSI.form.records(seed).take(1000).collect::<Vec<_>>();
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
     }
 
     #[test]
-    fn devices_do_not_share_their_addresses() {
+    fn generated_devices_share_no_addresses() {
         let form = Form {
             devices: &[
                 Device { number: 0, requests: 1, blocks: 1_000_000 },

@@ -64,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_is_found_from_the_folder_of_a_crate() {
+    fn recording_found_from_crate_folder() {
         let found = recording("pgbench-ext4", None).unwrap();
         assert!(found.ends_with("data/recorded/pgbench-ext4.csv.zst"), "{}", found.display());
     }
 
     #[test]
-    fn a_missing_recording_says_where_it_was_looked_for_and_the_way_out() {
+    fn recording_missing_names_place_and_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let error = recording("pgbench-ext4", Some(folder.path())).unwrap_err();
         let public = public_trace("pgbench-ext4.csv.zst", Some(folder.path())).unwrap_err();

@@ -411,14 +411,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_in_its_band_is_reproduced_and_keeps_no_excuse() {
+    fn row_in_band_is_reproduced() {
         let known = paper(15.0).deviates(25.0, 1.0, "no reason");
         assert_eq!(known, paper(15.0));
         assert_eq!(known.verdict, Verdict::Reproduced);
     }
 
     #[test]
-    fn a_number_outside_passes_as_the_recorded_deviation_alone() {
+    fn row_outside_passes_as_known_deviation() {
         let with = |ours| row(ours).deviates(25.0, 1.0, "a wrong model").verdict;
         assert_eq!(with(24.5), Verdict::KnownDeviation);
         // 5 % of drift.
@@ -428,13 +428,13 @@ mod tests {
     }
 
     #[test]
-    fn a_calibrated_number_is_no_reproduced_one_and_may_still_drift() {
+    fn row_calibrated_may_still_drift() {
         assert_eq!(row(15.0).calibrated_by("jitter").verdict, Verdict::Calibrated);
         assert_eq!(row(21.0).calibrated_by("jitter").verdict, Verdict::Drifted);
     }
 
     #[test]
-    fn goals_and_measures_are_our_own() {
+    fn row_goals_and_measures_are_own() {
         let beyond = Row::new("beyond.fig0", "share", "%", 15.0);
         assert_eq!(beyond.verdict, Verdict::Measured);
         assert_eq!(beyond.clone().within([10.0, 20.0]).verdict, Verdict::GoalReached);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_counts_as_one_where_its_band_can_fail_on_either_side() {
+    fn row_number_needs_two_sided_band() {
         let kind = |paper: [f64; 2], band| {
             Row::new("osdi00.fig0", "share", "%", 15.0).within(band).of_paper(paper).kind
         };
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_that_of_the_median() {
+    fn row_verdict_is_of_median() {
         let of = |ours: &[f64]| Row::median(ours.iter().map(|&ours| paper(ours)).collect());
         let row = of(&[19.0, 11.0, 15.0, 12.0, 18.0]);
         assert_eq!((row.ours, row.range), (15.0, Some([11.0, 19.0])));
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_that_disagree_leave_the_verdict_open() {
+    fn row_disagreeing_seeds_leave_verdict_open() {
         for ours in [[15.0, 15.0, 21.0], [15.0, 21.0, 21.0]] {
             let row = Row::median(ours.map(paper).into());
             assert_eq!(row.verdict, Verdict::Unsteady);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_a_generated_trace_is_neither_reproduced_nor_a_failure() {
+    fn row_of_generated_trace_is_stand_in() {
         for ours in [15.0, 21.0] {
             let paper = Row { paper: Some(15.0), ..row(ours).deviates(21.0, 1.0, "a wrong model") };
             let generated = paper.noted("hot").generated("a generated trace, seed 1");
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_counted_apart_and_is_a_failure() {
+    fn row_missing_is_counted_as_failure() {
         let missing = row(15.0).not_run("no recording".into());
         assert!(!missing.verdict.passes());
         let rows = [missing, paper(12.0), row(13.0), row(1.0)];

@@ -45,7 +45,7 @@ fn of<'a>(rows: &'a [Row], id: &str, quantity: &str) -> &'a Row {
 
 /// A short run has one seed, which decides nothing where five disagree.
 #[test]
-fn every_number_of_a_short_run_passes() {
+fn short_run_passes_every_number() {
     let full = full_run();
     let is_unsteady = |row: &&Row| {
         let of = |full: &&Full| full.id == row.id && full.quantity == row.quantity;
@@ -137,7 +137,7 @@ const CORRIDORS: &[(&str, &str, f64, f64)] = &[
 ];
 
 #[test]
-fn numbers_without_a_band_stay_where_they_are() {
+fn short_run_numbers_without_band_unchanged() {
     for &(id, quantity, least, most) in CORRIDORS {
         let ours = of(&SHORT, id, quantity).ours;
         assert!((least..=most).contains(&ours), "{id} {quantity}: {ours}, not {least} to {most}");
@@ -215,7 +215,7 @@ fn is_same_band(a: Option<[f64; 2]>, b: Option<[f64; 2]>) -> bool {
 const ON_STAND_INS: [&str; 1] = ["tr96.fig8"];
 
 #[test]
-fn only_claims_whose_trace_does_not_ship_run_on_a_generated_one() {
+fn generated_traces_only_for_unshipped_ones() {
     let rows = SHORT.iter().filter(|row| row.verdict == Verdict::StandIn);
     let found: BTreeSet<&str> = rows.clone().map(|row| row.id).collect();
     assert_eq!(found.into_iter().collect::<Vec<_>>(), ON_STAND_INS);
@@ -230,7 +230,7 @@ fn only_claims_whose_trace_does_not_ship_run_on_a_generated_one() {
 }
 
 #[test]
-fn a_short_run_says_what_the_committed_full_run_says() {
+fn short_run_matches_committed_full_run() {
     let full = full_run();
     let known: BTreeMap<(&str, &str), &Full> =
         full.iter().map(|row| ((row.id.as_str(), row.quantity.as_str()), row)).collect();
@@ -273,7 +273,7 @@ fn a_short_run_says_what_the_committed_full_run_says() {
 }
 
 #[test]
-fn verdicts_of_the_committed_full_run_follow_from_its_numbers() {
+fn full_run_verdicts_follow_from_numbers() {
     for row in full_run() {
         let ours = row.ours.unwrap_or(f64::NAN);
         let inside = row.band.is_none_or(|[low, high]| (low..=high).contains(&ours));
@@ -305,7 +305,7 @@ fn verdicts_of_the_committed_full_run_follow_from_its_numbers() {
 }
 
 #[test]
-fn a_number_of_the_committed_full_run_stands_beside_the_papers() {
+fn full_run_stands_beside_papers_number() {
     let full = full_run();
     let numbers: Vec<&Full> = full.iter().filter(|row| row.kind == "number").collect();
     assert!(numbers.len() > 100, "{} numbers", numbers.len());
@@ -318,7 +318,7 @@ fn a_number_of_the_committed_full_run_stands_beside_the_papers() {
 const SMALL: [&str; 2] = ["3 KB files: off by 0.4 to 1.2 ms", "3 KB files: turns longer"];
 
 #[test]
-fn drift_of_a_twentieth_takes_a_known_deviation_out_of_its_tolerance() {
+fn full_run_deviation_tolerances_are_tight() {
     let mut seen = 0;
     for row in full_run() {
         let Some(known) = &row.deviation else { continue };
@@ -334,7 +334,7 @@ fn drift_of_a_twentieth_takes_a_known_deviation_out_of_its_tolerance() {
 }
 
 #[test]
-fn a_missing_recording_is_no_pass() {
+fn recording_missing_is_no_pass() {
     let empty = tempfile::tempdir().unwrap();
     let options =
         ReproduceOptions { quick: true, seeds: vec![1], recordings: Some(empty.path().into()) };

@@ -222,20 +222,20 @@ mod tests {
 
     /// Table 11 and its section say both: 15.3 % by the new value are 13.3 % by the old one.
     #[test]
-    fn the_two_improvements_of_the_paper_are_told_apart() {
+    fn improvements_of_paper_are_told_apart() {
         let (old, new) = (1.153, 1.0);
         assert!((improvement_by_new(old, new) - 15.3).abs() < 1e-9);
         assert!((improvement(old, new) - 13.3).abs() < 0.05);
     }
 
     #[test]
-    fn what_cannot_improve_has_no_part_in_the_mean() {
+    fn mean_skips_what_cannot_improve() {
         assert!(improvement(0.0, 0.0).is_nan());
         assert_eq!(mean(&[10.0, improvement(0.0, 0.0), 20.0]), 15.0);
     }
 
     #[test]
-    fn the_standard_error_is_that_of_the_textbook() {
+    fn standard_error_matches_textbook() {
         assert_eq!(standard_error(&[3.0]), 0.0);
         // Deviation of 2 over the root of four samples.
         assert!(

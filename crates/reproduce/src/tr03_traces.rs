@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_is_over_classes_and_a_class_over_its_traces() {
+    fn mean_over_classes_then_traces() {
         use Class::{MergedServers, Personal, Server, SpedUp};
         let classes = [Personal, Server, Server, Server, SpedUp, MergedServers];
         let values = [10.0, 1.0, 2.0, 6.0, 20.0, f64::NAN];

@@ -62,17 +62,17 @@ fn assert_committed(id: &str, rows: &[Row]) {
 }
 
 #[test]
-fn figure_8_of_tr96_says_what_the_committed_full_run_says() {
+fn tr96_figure_8_matches_full_run() {
     assert_committed("tr96.fig8", &rows("tr96.fig8", &[DISKSIM_ASCII]));
 }
 
 #[test]
-fn responses_of_tr03_by_their_parts_are_those_of_the_committed_full_run() {
+fn tr03_response_parts_match_full_run() {
     assert_committed("tr03.fig25", &rows("tr03.fig25", &[HPLAJW, VSCSI, DISKSIM_ASCII]));
 }
 
 #[test]
-fn a_claim_of_several_traces_with_one_generated_is_compared_with_nothing() {
+fn claim_with_generated_trace_is_uncompared() {
     let rows = rows("tr03.fig25", &[HPLAJW, DISKSIM_ASCII]);
     assert!(rows.iter().all(|row| row.verdict == Verdict::StandIn && row.band.is_none()));
     let note = rows.iter().find_map(|row| row.note.as_deref()).unwrap();
@@ -91,7 +91,7 @@ fn sha256(name: &str) -> String {
 }
 
 #[test]
-fn rows_state_the_sha_256_of_each_public_trace() {
+fn rows_state_sha_256_of_traces() {
     let committed = committed("tr03.fig25");
     let says = committed[0]["stands_in"].as_str().unwrap();
     for name in [DISKSIM_ASCII, HPLAJW, VSCSI] {

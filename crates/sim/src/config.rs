@@ -320,7 +320,7 @@ mod tests {
     use super::SimConfig;
 
     #[test]
-    fn the_default_is_what_a_file_with_only_a_closed_workload_says() {
+    fn config_default_is_closed_workload() {
         let read = SimConfig::parse("workload = { kind = \"closed\" }", "test", &[]).unwrap();
         assert_eq!(read, SimConfig::default());
     }

@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_leave_by_time_and_then_in_the_order_they_came(
+        fn events_leave_by_time_then_order(
             times in prop::collection::vec(0u64..20, 0..100)
         ) {
             let mut queue = EventQueue::default();
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "in the past")]
-    fn an_event_in_the_past_panics() {
+    fn event_in_past_panics() {
         let mut queue = EventQueue::default();
         queue.push(SimTime::from_ns(5), ());
         queue.pop();

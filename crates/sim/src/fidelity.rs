@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_of_less_than_a_window_come_back_exactly() {
+    fn fidelity_exact_below_window() {
         let noise = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         // Responses of up to 60 arrivals, so that requests overlap and complete out of order.
         let records: Vec<Record> = (0..3000)
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_full_window_delays_counts_apart_and_so_does_what_follows_from_it() {
+    fn fidelity_counts_window_delays_apart() {
         // 70 requests at 0 to 69 take 1,000 each: numbers 64 to 69 are read when the first six are done,
         // 1,000 - 64 late each, and the last one waits for number 69.
         let mut records: Vec<Record> = (0..70).map(|i| record(i, Some(i + 1000))).collect();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_completions_are_counted_and_are_no_parents() {
+    fn fidelity_without_completions_counts_no_parents() {
         let records =
             [record(0, Some(10)), record(5, None), record(20, Some(30)), record(15, None)];
         let fidelity = fidelity(&records);

@@ -163,7 +163,7 @@ mod tests {
     use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
     #[test]
-    fn a_drive_is_the_same_with_another_queue_and_another_one_with_another_seek_or_sector() {
+    fn drive_identity_ignores_queue_not_seek() {
         let spec = spec(DEFAULT_DRIVE).unwrap();
         let is_same = |change: fn(&mut DriveSpec)| {
             let mut changed = spec.clone();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_in_drives_ships_under_its_name_and_builds() {
+    fn shipped_drives_build_under_file_names() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_a_shipped_drive_names_its_source() {
+    fn shipped_drive_values_name_sources() {
         for (name, text) in SHIPPED {
             let mut file: toml::Table = text.parse().unwrap();
             file.remove("name");
@@ -239,7 +239,7 @@ mod tests {
     ];
 
     #[test]
-    fn capacities_rates_and_seeks_are_near_what_the_maker_promises() {
+    fn shipped_drives_match_maker_data() {
         let mut missed = Vec::new();
         for name in names() {
             let (spec, drive) = drive(name).unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn no_shipped_drive_has_a_bus_slower_than_its_media() {
+    fn shipped_buses_not_slower_than_media() {
         for name in names() {
             let (spec, drive) = drive(name).unwrap();
             let limit = spec.electronics.bus.and_then(|bus| drive.limit_of_bus(bus));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_reads_come_near_the_sustained_rate_of_every_drive_and_zone() {
+    fn sequential_reads_near_sustained_rate() {
         for name in names() {
             let (spec, drive) = drive(name).unwrap();
             let drive = Arc::new(drive);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn drives_of_today_hold_their_advertised_capacity_to_a_thousandth() {
+    fn modern_drives_hold_advertised_capacity() {
         for name in names() {
             let (spec, drive) = drive(name).unwrap();
             let Some(capacity) =
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_drive_is_answered_with_those_there_are() {
+    fn unknown_drive_answered_with_list() {
         assert!(spec("atlas").unwrap_err().to_string().contains("atlas10k"));
         assert!(matches!(spec("no/such.toml"), Err(DriveError::Read { .. })));
     }

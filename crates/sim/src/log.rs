@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_of_every_row_add_up_to_its_response() {
+    fn log_stages_add_up_to_response() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.parquet");
         logged(&path);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_with_fua_are_marked_and_no_reads() {
+    fn log_marks_fua_writes_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.parquet");
         logged_with(&path, &["workload.pattern.fua_share=0.5".into()]);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_metadata_tells_which_run_it_was() {
+    fn log_metadata_identifies_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.parquet");
         let config = logged(&path);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_not_finished_leaves_nothing_behind() {
+    fn log_unfinished_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let config = SimConfig::parse(EXPERIMENT, "test", &[]).unwrap();
         drop(CompletionLog::create(&folder.path().join("log.parquet"), &config).unwrap());

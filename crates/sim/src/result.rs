@@ -734,7 +734,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_shares_and_rates_are_those_of_the_requests_one_by_one() {
+    fn result_sums_match_single_requests() {
         let result = tally().result();
         assert_eq!((result.requests, result.response.count), (3, 2));
         // Busy 6 + 5 of 20 ms; head time 6 + 4, of which 6 rotating.
@@ -770,7 +770,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_several_runs_weigh_each_by_its_time() {
+    fn shares_of_runs_weighed_by_time() {
         let mut sum = tally();
         sum.add(&short_tally());
         let result = sum.result();
@@ -784,7 +784,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_the_same_however_runs_are_put_together() {
+    fn tally_sums_independent_of_grouping() {
         let left = || {
             let mut sum = Tally::default();
             [tally(), short_tally(), tally()].iter().for_each(|run| sum.add(run));

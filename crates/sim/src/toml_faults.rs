@@ -412,7 +412,7 @@ mod tests {
     const WHOLE: &str = "a whole number of 0 to 9223372036854775807 is needed";
 
     #[test]
-    fn what_is_wrong_is_named_by_line_and_whole_key_with_its_value_and_what_is_needed() {
+    fn fault_names_line_key_and_need() {
         for (text, says) in [
             ("seed = 'a'", format!("line 1: `seed` is \"a\": {WHOLE}")),
             ("seed = -5", format!("line 1: `seed` is -5: {WHOLE}")),
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_a_key_or_a_name_is_answered_with_what_was_probably_meant() {
+    fn fault_suggests_near_key_or_name() {
         for (text, says, meant) in [
             ("sed = 1", "line 1: there is no key `sed`: there are `seed`, `drive`", "seed"),
             (
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_task_that_there_is_no_more_is_answered_with_the_key_of_the_cache() {
+    fn removed_task_kind_names_cache_key() {
         for (kind, key) in [
             ("write-back", "write_buffer.destage_in_gaps"),
             ("prefetch", "opportunistic.just_in_time_seek"),
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn of_values_that_are_written_alike_the_wrong_one_is_named() {
+    fn fault_picks_wrong_among_equal_values() {
         let text = "[workload]\nkind = 'open'\nmean_gap = '1ms'\n\
                     [workload.pattern]\nread_share = 0.5\nlocal_share = 0.5\n";
         let said = said::<SimConfig>(&text.replace("'1ms'\n", "'1ms'\nrequests = 0.5\n"));
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_values_that_are_written_alike_few_are_tried() {
+    fn fault_search_tries_few_equal_values() {
         let list = vec!["'x'"; 5000].join(", ");
         let text = format!(
             "[workload]\nkind = 'closed'\npattern = {{ fua_share = 'x', read_share = 'x', size = [{list}] }}"
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_file_is_told_alike_inside_of_a_seek_curve_too() {
+    fn fault_in_seek_curve_told_alike() {
         let good = include_str!("../../../drives/tr96.toml");
         assert!(read::<DriveSpec>(good).is_ok());
         for (from, to, says) in [
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_toml_is_shown_with_the_place() {
+    fn non_toml_text_shown_with_place() {
         let json = said::<SimConfig>("{\"drive\": \"tr96\"}");
         assert!(json.contains("line 1") && json.ends_with("above the keys of a table"), "{json}");
         let bare = said::<SimConfig>("drive = tr96");

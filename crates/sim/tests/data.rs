@@ -36,7 +36,7 @@ fn difference(drive: &Drive, at: &mut (SimTime, Position), line: &str) -> f64 {
 }
 
 #[test]
-fn twenty_thousand_requests_without_zero_latency_access_take_as_long_as_in_disksim_one_by_one() {
+fn disksim_matched_without_zero_latency_access() {
     for (drive, file) in
         [("atlas10k", "atlas10k"), ("cheetah4lp", "cheetah4LP"), ("cheetah9lp", "cheetah9LP")]
     {

@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_key_counts() {
+    fn assumed_value_longest_key_counts() {
         assert_eq!(row_of("seek.read.full_ms").unwrap().key, "seek");
         assert_eq!(row_of("seek.write_settle").unwrap().key, "seek.write_settle");
         assert_eq!(row_of("electronics.buffer.almost_hits").unwrap().key, "electronics.buffer");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn each_move_of_the_usual_drive_is_a_drive_and_another_one() {
+    fn assumed_value_moves_build_other_drives() {
         let spec = library::spec(library::DEFAULT_DRIVE).unwrap();
         for row in ROWS {
             for moved in row.moves.iter().filter_map(|by| by(&spec)) {

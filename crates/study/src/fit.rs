@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_of_each_form_come_back_from_their_points() {
+    fn fit_recovers_curves_of_each_form() {
         let power = fit(Form::Power, &points(|x| 0.7 * libm::pow(x + 1.3, -1.0))).unwrap();
         for (ours, expected) in power.parameters.iter().zip([0.7, -1.3, -1.0]) {
             assert!((ours - expected).abs() < 1e-4, "{power:?}");
@@ -152,7 +152,7 @@ mod tests {
 
     /// The textbook's error of a slope through the origin: scatter over the root of the sum of squares.
     #[test]
-    fn the_error_of_a_slope_is_that_of_the_textbook() {
+    fn fit_slope_error_matches_textbook() {
         let scattered: Vec<(f64, f64)> = (1..=8)
             .map(|x| (f64::from(x), 2.0 * f64::from(x) + if x % 2 == 0 { 0.3 } else { -0.3 }))
             .collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_parameters_as_points_leave_nothing_to_judge_by() {
+    fn fit_of_as_many_parameters_unjudged() {
         assert!(fit(Form::Saturating, &[(1.0, 2.0), (2.0, 3.0)]).is_none());
     }
 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_and_one_that_was_cut_off_does_not() {
+    fn journal_rows_return_except_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("table.parquet");
         let mut rows = Rows::open(Some(&output), 7).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_with_another_digit_is_no_row() {
+    fn journal_line_with_changed_digit_rejected() {
         let line = line(&example(3));
         assert_eq!(row(&line), Some(example(3)));
         for at in 0..line.len() {

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_join_when_time_goes_on_and_lose_nothing() {
+    fn place_time_joins_columns_without_loss() {
         let mut collector = PlaceTimeCollector::new(Blocks::new(1600));
         let reads: Vec<Completion> =
             (0..1000).map(|at| read(at * 37 % 1600, at * 7, 1 + at % 5)).collect();

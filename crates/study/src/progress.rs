@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_left_is_right_within_a_third_through_a_study() {
+    fn progress_time_left_within_third() {
         let alike = [0.3; 60];
         let unlike: Vec<f64> = (0..60).map(|run| 0.1 + 0.05 * f64::from(run * 7 % 13)).collect();
         for runs in [&alike[..], &unlike] {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_before_anything_tells() {
+    fn progress_silent_before_first_evidence() {
         let mut remaining = RemainingWork::new(2);
         let work = |runs, scrub| StudyWork {
             runs: Amount { done: runs, total: 10 },
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_add_up_whatever_unit_they_count_in_and_a_short_one_counts_whole() {
+    fn progress_adds_runs_of_any_unit() {
         let last = Mutex::new(None);
         let report = |progress: StudyProgress| *last.lock().unwrap() = Some(progress);
         let counter = WorkCounter::new(false, &report);

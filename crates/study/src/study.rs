@@ -844,7 +844,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_policy_is_run_once_and_fcfs_first() {
+    fn policies_run_once_with_fcfs_first() {
         let asked = [PolicySpec::Sptf, PolicySpec::Fcfs, PolicySpec::Sptf];
         assert_eq!(distinct_after_fcfs(&asked), [PolicySpec::Fcfs, PolicySpec::Sptf]);
     }

@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_malformed_record_says_where_what_and_why() {
+    fn malformed_record_names_place_and_reason() {
         let (file, format) = ("a.csv".into(), Format::Spc);
         let origin = Origin { file, format, looks_like: None, compression: None };
         let text_at = |line| {
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_format_says_how_many_were_tried_and_which_is_near() {
+    fn unknown_format_names_count_and_nearest() {
         let says = |nearest| {
             let (file, found) = ("x".into(), "it begins with `y`".into());
             TraceError::UnknownFormat { file, found, nearest }.to_string()

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_value_is_cut_and_control_bytes_are_spelled_out() {
+    fn long_values_cut_and_controls_escaped() {
         assert_eq!(printable(b"12\x00"), "12\\x00");
         assert_eq!(printable(&[b'7'; 100]), "7".repeat(40) + "...");
     }

@@ -385,7 +385,7 @@ mod tests {
     ];
 
     #[test]
-    fn files_that_are_no_traces_are_told_by_name_with_the_recording_that_has_requests() {
+    fn non_traces_told_by_name() {
         for (head, is, way_out) in SAMPLES {
             assert_eq!(Format::detect(head.as_bytes()), None, "{head}");
             let Some(found) = recognise(head.as_bytes()) else { panic!("{head}") };

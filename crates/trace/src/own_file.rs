@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_file_of_this_user_with_one_name_and_no_other_reader_is_ones_own() {
+    fn own_file_is_private_single_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_user_is_not_ones_own() {
+    fn own_file_of_another_user_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "").unwrap();

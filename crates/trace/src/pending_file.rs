@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told_from_one_that_is_none() {
+    fn folder_missing_told_from_non_folder() {
         let folder = tempfile::tempdir().unwrap();
         let (missing, file) = (folder.path().join("missing"), folder.path().join("file"));
         fs::write(&file, "").unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_no_name_until_it_is_complete_and_then_takes_the_place_of_an_older_one() {
+    fn pending_file_named_only_when_complete() {
         let folder = tempfile::tempdir().unwrap();
         if unnamed(folder.path(), MODE).unwrap().is_none() {
             eprintln!("skipped: {} has no O_TMPFILE", folder.path().display());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_file_is_its_users_alone_and_another_follows_the_umask() {
+    fn private_file_mode_apart_from_umask() {
         let folder = tempfile::tempdir().unwrap();
         let mode = |file: PendingFile| {
             let target = file.target.clone();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_has_a_name_goes_with_its_value_unless_it_is_complete() {
+    fn named_file_removed_unless_complete() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("out");
         let start = || {

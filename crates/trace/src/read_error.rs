@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_read_is_told_in_words_and_by_its_kind() {
+    fn unreadable_file_told_in_words() {
         let here = tempfile::tempdir().unwrap();
         let bytes = here.path().join("bytes");
         std::fs::write(&bytes, [0xff, 0xfe]).unwrap();
@@ -84,7 +84,7 @@ mod tests {
         }
     }
     #[test]
-    fn a_text_without_an_end_is_refused_before_it_takes_memory() {
+    fn endless_text_refused_before_memory() {
         let error = read_text("/dev/zero".as_ref()).unwrap_err();
         assert_eq!(error.to_string(), "is a device, not a file");
         let long = tempfile::NamedTempFile::new().unwrap();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_read_as_a_file_is() {
+    fn pipe_reads_like_file() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         std::io::Write::write_all(&mut writer, b"piped").unwrap();
         drop(writer);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_rounded_outward_to_whole_blocks() {
+    fn bytes_rounded_outward_to_whole_blocks() {
         let extent = Extent::of_bytes(number(1023), number(2)).unwrap();
         assert_eq!((extent.start.get(), extent.blocks.get(), extent.widened), (1, 2, true));
         let whole = Extent::of_bytes(number(1024), number(512)).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_from_its_words() {
+    fn record_round_trips_through_words() {
         let extent = Extent::of_bytes(number(1023), number(2)).unwrap();
         for op in [Op::Read, Op::Write, Op::Flush, Op::Trim] {
             for (completion, fua) in [(None, true), (Some(SimTime::MAX), false)] {
@@ -246,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_request_fits_and_one_block_more_does_not() {
+    fn largest_request_fits_exactly() {
         assert!(Extent::of_blocks(number(0), number(REQUEST_BLOCKS_MAX)).is_ok());
         assert!(Extent::of_blocks(number(0), number(REQUEST_BLOCKS_MAX + 1)).is_err());
     }
 
     #[test]
-    fn a_request_ends_within_the_address_range_or_is_refused() {
+    fn request_beyond_address_range_refused() {
         assert!(Extent::of_blocks(number(VOLUME_BLOCKS_MAX - 8), number(8)).is_ok());
         assert!(Extent::of_blocks(number(VOLUME_BLOCKS_MAX - 7), number(8)).is_err());
         assert!(Extent::of_bytes(number(u64::MAX), number(u64::MAX)).is_err());

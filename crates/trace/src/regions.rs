@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_partly_covered_counts_whole_and_once() {
+    fn page_partly_covered_counts_once() {
         let mut regions = Regions::default();
         assert_eq!(regions.touch(&request(Op::Read, 0, 7, 2)).pages, 2);
         let again = regions.touch(&request(Op::Write, 0, 0, 1));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_address_on_two_devices_is_two_pages() {
+    fn pages_differ_by_device() {
         let mut regions = Regions::default();
         regions.touch(&request(Op::Read, 0, 0, 8));
         assert_eq!(regions.touch(&request(Op::Read, 1, 0, 8)).seen, 0);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_request_takes_no_more_memory_than_a_short_one() {
+    fn long_request_takes_no_more_memory() {
         let mut regions = Regions::default();
         // Of 4 GiB each, half over the one before, and then a page in each second one.
         for at in 0..200 {

@@ -290,7 +290,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_decimal_time_is_exact_where_a_float_would_round() {
+    fn decimal_time_exact_beyond_float() {
         assert_eq!(
             decimal_ns(b"9007199.254740993", TimeUnit::Seconds),
             Some(9_007_199_254_740_993)
@@ -299,14 +299,14 @@ mod tests {
     }
 
     #[test]
-    fn digits_below_a_nanosecond_round_to_the_nearest() {
+    fn digits_below_nanosecond_round_to_nearest() {
         assert_eq!(decimal_ns(b"0.0000004", TimeUnit::Milliseconds), Some(0));
         assert_eq!(decimal_ns(b"0.0000005", TimeUnit::Milliseconds), Some(1));
         assert_eq!(decimal_ns(b"0.9999999999", TimeUnit::Seconds), Some(1_000_000_000));
     }
 
     #[test]
-    fn a_point_may_lack_either_side_but_not_both() {
+    fn decimal_point_may_lack_one_side() {
         assert_eq!(decimal_ns(b".5", TimeUnit::Seconds), Some(500_000_000));
         assert_eq!(decimal_ns(b"5.", TimeUnit::Seconds), Some(5_000_000_000));
         assert_eq!(decimal_ns(b".", TimeUnit::Seconds), None);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn hexadecimal_numbers_have_one_to_sixteen_digits() {
+    fn hexadecimal_takes_one_to_sixteen_digits() {
         let read = |text: &'static str| {
             Token { name: "f", text: text.as_bytes() }.number_or_hex().ok().map(|n| n.value)
         };
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_fields_ignore_how_many_blanks_there_are() {
+    fn blank_fields_ignore_blank_count() {
         let mut fields = Fields::blank(b"  1 \t 2  ");
         assert_eq!(fields.next("a").unwrap().text, b"1");
         assert_eq!(fields.next("b").unwrap().text, b"2");

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn each_device_has_its_requests_in_order() {
+    fn devices_keep_requests_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("all.parquet");
         // Many rows of one device, so that its file is opened several times.

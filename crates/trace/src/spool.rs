@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_are_there_as_long_as_the_value_is() {
+    fn spooled_bytes_live_with_value() {
         let spooled = SpooledTrace::new("a stream", &b"0,0,512,r,1.0"[..]).unwrap();
         let path = spooled.path().to_owned();
         assert_eq!(std::fs::read(&path).unwrap(), b"0,0,512,r,1.0");

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_within_a_granule_changes_no_arrival() {
+    fn fault_within_granule_changes_no_arrival() {
         let seconds = [0, 0, 0, 0, 3, 4, 4];
         let record = |second: u64| {
             let arrival = SimTime::from_ns(second * 1_000_000_000);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_lies_in_its_part_of_the_granule_and_keeps_its_response() {
+    fn spread_request_keeps_part_and_response() {
         let seconds = [0, 0, 0, 0, 3, 4, 4];
         let records = spread(&seconds, 1);
         // The slow way: the number of a request within its second, and how many there are.

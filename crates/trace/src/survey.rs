@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_moved_are_counted_and_not_steps() {
+    fn survey_counts_moved_requests_not_steps() {
         let second = [10, 20, 30, 40, 10, 20, 30, 40];
         let survey = of_times(&second, Clock::Absolute);
         assert_eq!((survey.moved_requests, survey.moved_ns_max), (3, 30));
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_farther_apart_than_the_window_needs_a_merge() {
+    fn order_beyond_window_needs_merge() {
         let of_volumes = |requests: u64| -> Vec<u64> {
             [0, 1].into_iter().flat_map(|_| (0..requests).map(|at| at * 10)).collect()
         };
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_of_a_clock_counts_where_requests_share_times() {
+    fn clock_step_counts_with_shared_times() {
         let granule = |times: &[u64]| of_times(times, Clock::FromStart).granule_ns;
         let second = 1_000_000_000;
         assert_eq!(granule(&[5, 5, 5 + second, 5 + 3 * second]), Some(second));
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_against_what_numbers_tell_is_found_out() {
+    fn numbers_answer_against_evidence_detected() {
         let pages: Vec<(u64, u64)> = (0..100).map(|number| (number, 8)).collect();
         let found = |answer| {
             let records = pages.iter().map(|&(number, blocks)| record(0, number, blocks));
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_begin_anywhere_and_hashes_name_objects() {
+    fn unaligned_pages_and_hashes_name_objects() {
         let mut prng = Prng::new(1, "numbers");
         let sparse: Vec<_> = (0..500).map(|_| (prng.below(10_000_000), 8)).collect();
         assert_eq!(numbers(&sparse), NumbersReason::Unaligned);
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_no_whole_blocks_are_those_of_objects() {
+    fn sizes_off_blocks_are_of_objects() {
         let odd = |at: u64| Record { widened: true, ..record(0, at * 97, 3) };
         let found =
             survey((0..50).map(odd).collect(), Clock::FromStart, Some(NumbersQuestion::Open));
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_to_a_partition_that_overlap_name_blocks() {
+    fn overlapping_partition_requests_name_blocks() {
         // 4 KiB at whole pages from block 63, with longer ones that reach over the next.
         let mut prng = Prng::new(1, "numbers");
         let of_disk = (0..5000).map(|_| (63 + 8 * prng.below(20_000), 8 * (1 + prng.below(32))));
@@ -588,7 +588,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_window_is_enough_where_it_puts_the_times_in_order(
+        fn window_suffices_when_sorting_all_times(
             times in prop::collection::vec(0u64..60, 1..80),
             window in 1usize..20,
         ) {

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_in_the_longest_unit_that_they_fill() {
+    fn times_use_longest_filled_unit() {
         let times = [7_000_000_000, 15_625_000, 2_999_987_783_363, 1_500, 0];
         let says = ["7 s", "15.625 ms", "2999.988 s", "1.5 us", "0 ns"];
         assert_eq!(times.map(spaced), says.map(str::to_owned));

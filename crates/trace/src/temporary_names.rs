@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_folders_that_are_temporary_are_removed() {
+    fn temporary_files_and_folders_removed() {
         let folder = tempfile::tempdir().unwrap();
         let [file, inner, other] = ["file", "inner", "other"].map(|name| folder.path().join(name));
         fs::create_dir(&inner).unwrap();

@@ -27,7 +27,7 @@ fn info(name: &str) -> TraceInfo {
 }
 
 #[test]
-fn hp_srt_of_hplajw_has_its_requests_of_a_week_on_two_disks() {
+fn hp_srt_hplajw_covers_week_two_disks() {
     let info = info(HP);
     assert_eq!((info.format, info.requests), (Format::HpSrt, 44_519));
     // 603064.588892 s, a little less than seven days; completions are recorded.
@@ -39,7 +39,7 @@ fn hp_srt_of_hplajw_has_its_requests_of_a_week_on_two_disks() {
 }
 
 #[test]
-fn hp_srt_of_hplajw_has_believable_response_times() {
+fn hp_srt_hplajw_responses_are_believable() {
     let mut reader = open(&trace(HP));
     let response = characterize(&mut reader).unwrap().response;
     let read_ms = response.read.unwrap().mean_ns / 1e6;
@@ -47,7 +47,7 @@ fn hp_srt_of_hplajw_has_believable_response_times() {
 }
 
 #[test]
-fn vscsi_of_cloud_physics_has_its_requests_of_two_hours() {
+fn vscsi_cloud_physics_covers_two_hours() {
     let info = info(VSCSI);
     assert_eq!((info.format, info.requests), (Format::Vscsi, 113_872));
     assert_eq!((info.reads, info.writes), (46_974, 66_898));
@@ -55,7 +55,7 @@ fn vscsi_of_cloud_physics_has_its_requests_of_two_hours() {
 }
 
 #[test]
-fn disksim_ascii_has_its_requests_on_14_disks() {
+fn disksim_ascii_covers_14_disks() {
     let info = info(DISKSIM);
     assert_eq!((info.format, info.requests), (Format::DisksimAscii, 100_000));
     assert_eq!((info.reads, info.devices.len()), (79_634, 14));
@@ -66,14 +66,14 @@ fn disksim_ascii_has_its_requests_on_14_disks() {
 }
 
 #[test]
-fn a_heimdall_cut_is_told_from_disksim_and_read_in_bytes() {
+fn heimdall_cut_read_in_bytes() {
     let info = info(HEIMDALL);
     assert_eq!((info.format, info.requests), (Format::HeimdallText, 10_000));
     assert_eq!((info.reads, info.span_ns), (2_020, 242_904_693_000));
 }
 
 #[test]
-fn blkparse_of_apress_has_its_queued_requests_and_their_completions() {
+fn blkparse_apress_has_requests_and_completions() {
     let file = trace("apress-blktrace.txt.zst");
     // Of 15,524 requests the recorded system issued 522, each with all that was merged into it.
     assert_eq!(open(&file).count(), 522);
@@ -90,7 +90,7 @@ fn blkparse_of_apress_has_its_queued_requests_and_their_completions() {
 }
 
 #[test]
-fn systor17_is_delivered_by_arrival_with_its_responses() {
+fn systor17_delivered_by_arrival_with_responses() {
     let mut reader = open(&trace("systor17-999.csv.gz"));
     assert_eq!(reader.format(), Format::Systor17);
     let records: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
@@ -119,28 +119,28 @@ fn traces_of_hfplayer_have_latencies() {
 }
 
 #[test]
-fn flashnet_csv_of_tencent_has_its_arrivals_and_latencies() {
+fn flashnet_csv_tencent_has_latencies() {
     let info = info("flashnet-tencent.rw_60_40.490.trace.zst");
     assert_eq!((info.format, info.requests, info.reads), (Format::FlashnetCsv, 50_000, 30_012));
     assert_eq!((info.span_ns, info.has_completions), (147_000_000_000, true));
 }
 
 #[test]
-fn mqsim_is_told_from_disksim_by_its_whole_microseconds() {
+fn mqsim_told_from_disksim_by_microseconds() {
     let info = info("mqsim-tpcc-small.trace.zst");
     assert_eq!((info.format, info.requests, info.reads), (Format::Mqsim, 6_999, 4_381));
     assert_eq!((info.span_ns, info.devices.len()), (136_489_000, 16));
 }
 
 #[test]
-fn arc_lis_of_oltp_has_its_pages() {
+fn arc_lis_oltp_has_expected_pages() {
     let info = info("arc-OLTP.lis.zst");
     assert_eq!((info.format, info.requests, info.span_ns), (Format::ArcLis, 914_145, 0));
     assert_eq!(info.footprint_bytes, Some(186_880 * 4096));
 }
 
 #[test]
-fn oracle_general_of_cloud_physics_has_the_places_of_its_vscsi_trace() {
+fn oracle_general_places_match_vscsi() {
     let oracle = open(&trace("cloudPhysicsIO.oracleGeneral.bin.zst"));
     let vscsi = open(&trace(VSCSI));
     assert_eq!(oracle.format(), Format::OracleGeneral);
@@ -150,7 +150,7 @@ fn oracle_general_of_cloud_physics_has_the_places_of_its_vscsi_trace() {
 }
 
 #[test]
-fn the_combined_log_is_read_to_its_end() {
+fn combined_log_read_to_end() {
     let log = WebLog::open(&data::file("weblogs/apache-combined-2015.log.gz"), false).unwrap();
     let left_out = log.left_out;
     let others = left_out.other_methods + left_out.other_statuses + left_out.without_bytes;

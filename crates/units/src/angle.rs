@@ -71,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addition_wraps_at_a_whole_turn() {
+    fn angle_addition_wraps_at_whole_turn() {
         let three_quarters = Angle::from_ratio(3, 4);
         assert_eq!(three_quarters + Angle::from_ratio(1, 2), Angle::from_ratio(1, 4));
         assert_eq!(Angle::ZERO - three_quarters, Angle::from_ratio(1, 4));
     }
 
     #[test]
-    fn a_ratio_above_one_drops_its_whole_turns() {
+    fn angle_ratio_drops_whole_turns() {
         assert_eq!(Angle::from_ratio(9, 4), Angle::from_ratio(1, 4));
     }
 }

@@ -198,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn a_partly_filled_block_counts_as_one() {
+    fn block_count_rounds_up() {
         assert_eq!(Bytes::new(513).blocks_rounded_up(), Blocks::new(2));
         assert_eq!(Bytes::ZERO.blocks_rounded_up(), Blocks::ZERO);
     }
 
     #[test]
-    fn a_size_prints_as_people_write_it() {
+    fn size_prints_as_people_write() {
         let text = |bytes| Bytes::new(bytes).to_string();
         assert_eq!(text(9_100_000_000), "9.1GB");
         assert_eq!(text(65_536), "64KiB");
@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn printing_and_reading_a_size_gives_it_back(count: u64) {
+        fn size_round_trips_through_text(count: u64) {
             let bytes = Bytes::new(count);
             prop_assert_eq!(bytes.to_string().parse(), Ok(bytes));
         }

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_answered_with_the_nearest_name_and_another_word_with_none() {
+    fn did_you_mean_names_nearest_or_none() {
         let policies = ["fcfs", "look", "clook", "sstf", "sstf-lw", "sptf", "sptf-sw", "asatf"];
         for (name, meant) in
             [("sptff", "sptf"), ("SPTF", "sptf"), ("spft", "sptf"), ("lok", "look")]
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_names_as_near_the_first_is_named() {
+    fn did_you_mean_tie_names_first() {
         assert_eq!(did_you_mean("lok", ["lock", "look"]), "; did you mean `lock`?");
     }
 }

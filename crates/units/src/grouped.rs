@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_stand_in_groups_of_three_from_the_right() {
+    fn grouped_digits_in_threes_from_right() {
         let texts = [0u64, 999, 1_000, 54_321, 11_943_210].map(grouped);
         assert_eq!(texts, ["0", "999", "1,000", "54,321", "11,943,210"]);
     }

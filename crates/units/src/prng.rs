@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matches_the_published_generator() {
+    fn prng_matches_published_generator() {
         // First outputs of xoshiro256++ from the state 1, 2, 3, 4 (reference implementation).
         let mut prng = Prng { state: [1, 2, 3, 4] };
         let first: Vec<u64> = (0..4).map(|_| prng.next_u64()).collect();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_up_to_a_success_are_as_often_1_2_and_3_as_their_probability_says() {
+    fn prng_trials_follow_probability() {
         let mut prng = Prng::new(1, "geometric");
         let trials: Vec<u64> = (0..100_000).map(|_| prng.geometric(0.4)).collect();
         let share = |count: u64| trials.iter().filter(|&&t| t == count).count() as f64 / 1e5;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_depends_on_seed_and_name_only() {
+    fn prng_stream_depends_on_seed_and_name() {
         let draw = |seed, name| Prng::new(seed, name).next_u64();
         assert_eq!(draw(1, "arrivals"), draw(1, "arrivals"));
         assert_ne!(draw(1, "arrivals"), draw(2, "arrivals"));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_deviations_are_those_asked_for() {
+    fn prng_has_requested_means_and_deviations() {
         let mut prng = Prng::new(7, "moments");
         let n = 200_000;
         let exponential: f64 = (0..n).map(|_| prng.exponential(30.0)).sum::<f64>() / f64::from(n);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn below_reaches_every_value_and_no_other() {
+    fn prng_below_reaches_every_value() {
         let mut prng = Prng::new(3, "range");
         let mut seen = [0u32; 7];
         for _ in 0..7_000 {

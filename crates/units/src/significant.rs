@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_digits_count_from_the_first_that_is_not_zero() {
+    fn significant_digits_count_from_first_nonzero() {
         let texts = [0.012_345, 1.0, 33.333_3, 1234.56, 98_760.4].map(four_digits);
         assert_eq!(texts, ["0.01235", "1", "33.33", "1235", "98760"]);
         assert_eq!([-0.5, 999.999_96, 0.0].map(four_digits), ["-0.5", "1000", "0"]);

@@ -224,20 +224,20 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_fractions_of_a_unit_exactly() {
+    fn duration_reads_fractions_exactly() {
         assert_eq!("0.3ms".parse(), Ok(SimDuration::from_us(300)));
         assert_eq!(" 1.5 s".parse(), Ok(SimDuration::from_ms(1500)));
         assert_eq!("5.985037ms".parse(), Ok(SimDuration::from_ns(5_985_037)));
     }
 
     #[test]
-    fn refuses_a_bare_number_and_says_what_to_write() {
+    fn duration_refuses_bare_number() {
         let error = "12".parse::<SimDuration>().unwrap_err().to_string();
         assert!(error.contains("no unit") && error.contains("12ms"), "{error}");
     }
 
     #[test]
-    fn refuses_less_than_a_nanosecond_and_unknown_units() {
+    fn duration_refuses_unknown_or_tiny_units() {
         assert!("0.5ns".parse::<SimDuration>().is_err());
         assert!("3 fortnights".parse::<SimDuration>().is_err());
         assert!(".ms".parse::<SimDuration>().is_err());
@@ -246,13 +246,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "time ran backwards")]
-    fn subtracting_a_later_time_panics() {
+    fn time_subtracting_later_panics() {
         let _ = SimTime::from_ns(1) - SimTime::from_ns(2);
     }
 
     proptest! {
         #[test]
-        fn printing_and_reading_a_duration_gives_it_back(ns: u64) {
+        fn duration_round_trips_through_text(ns: u64) {
             let duration = SimDuration::from_ns(ns);
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }

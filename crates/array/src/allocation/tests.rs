@@ -61,7 +61,7 @@ fn exhaustive(files: &[Vec<f64>], disks: usize) -> Option<f64> {
 }
 
 #[test]
-fn the_papers_figure_is_placed_as_drawn() {
+fn allocation_places_papers_figure_as_drawn() {
     // Extents i.1, i.2, i.3 of three files; the heights are lost, these have the drawn order.
     let files = [vec![2.0, 8.0, 1.0], vec![3.0, 9.0, 2.5], vec![5.0, 1.5, 4.0]];
     let mut placement = Placement::new(3, Blocks::new(100));
@@ -80,7 +80,7 @@ fn the_papers_figure_is_placed_as_drawn() {
 }
 
 #[test]
-fn greedy_keeps_its_bounds_for_files_of_one_extent() {
+fn greedy_keeps_bounds_for_single_extent_files() {
     let prng = &mut Prng::new(6, "instances");
     let (mut worst_static, mut worst_online) = (1.0f64, 1.0f64);
     for _ in 0..100_000 {
@@ -111,7 +111,7 @@ fn distinct_disks_break_the_static_bound() {
 
 proptest! {
     #[test]
-    fn the_least_hottest_disk_is_that_of_trying_everything(
+    fn least_hottest_disk_equals_exhaustive_search(
         files in prop::collection::vec(prop::collection::vec(1u32..30, 1..4), 1..4), disks in 1u32..4
     ) {
         let files: Vec<Vec<f64>> =
@@ -125,7 +125,7 @@ fn small(id: u32, file: u32, blocks: u64, heat: f64) -> NewExtent {
 }
 
 #[test]
-fn bursts_pile_up_on_one_disk_only_while_new_heat_does_not_count() {
+fn bursts_pile_up_without_new_heat() {
     let place = |new_heat| {
         let mut placement = Placement::new(3, Blocks::new(100));
         let mut heats = vec![1.0, 0.5, 2.0];
@@ -139,7 +139,7 @@ fn bursts_pile_up_on_one_disk_only_while_new_heat_does_not_count() {
 }
 
 #[test]
-fn a_round_goes_on_where_the_last_file_ended() {
+fn round_robin_continues_after_last_file() {
     let mut placement = Placement::new(4, Blocks::new(100));
     let mut heats = vec![0.0; 4];
     let mut allocator = Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
@@ -151,7 +151,7 @@ fn a_round_goes_on_where_the_last_file_ended() {
 }
 
 #[test]
-fn shuffled_disks_are_all_used_alike_and_distinct_within_a_file() {
+fn shuffled_disks_are_even_and_distinct() {
     let mut placement = Placement::new(5, Blocks::new(10_000));
     let mut heats = vec![0.0; 5];
     let order = DiskOrder::Shuffled { seed: 7 };
@@ -167,7 +167,7 @@ fn shuffled_disks_are_all_used_alike_and_distinct_within_a_file() {
 }
 
 #[test]
-fn several_passes_spare_reorganisation_that_one_pass_pays_for() {
+fn several_passes_spare_reorganisation() {
     // Disk 0 is coolest and has 4 + 4 free blocks around an extent of 2; disk 1 is hot and empty.
     let layout = || {
         let mut placement = Placement::new(2, Blocks::new(10));
@@ -193,7 +193,7 @@ fn put(placement: &mut Placement, id: u32, file: u32, disk: u32, start: u64, blo
 }
 
 #[test]
-fn a_full_disk_sends_extents_away_and_leaves_all_in_place_when_it_cannot() {
+fn full_disk_evicts_extents_or_changes_nothing() {
     // Disk 0 is full; the cheapest window of 4 blocks is extents 1 and 2.
     let mut placement = Placement::new(2, Blocks::new(10));
     for (id, start, blocks) in [(0, 0, 5), (1, 5, 2), (2, 7, 2)] {
@@ -236,7 +236,7 @@ fn fewest_moved(placement: &Placement, capacity: u64, wanted: u64) -> Option<u64
 
 proptest! {
     #[test]
-    fn reorganised_disks_hold_every_extent_once_and_move_little(seed: u64, wanted in 2u64..20) {
+    fn reorganisation_keeps_extents_and_moves_little(seed: u64, wanted in 2u64..20) {
         let prng = &mut Prng::new(seed, "fragments");
         let mut placement = Placement::new(1, Blocks::new(60));
         let mut at = 0;

@@ -990,7 +990,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_between_any_two_steps_finds_every_completed_write_at_the_valid_place() {
+    fn crash_between_steps_keeps_completed_writes() {
         let (mut moves, mut held, mut at_once) = (0, 0, 0);
         for seed in 0..60 {
             let prng = &mut Prng::new(seed, "crash while cooling");
@@ -1010,7 +1010,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_while_a_file_gets_new_stripes_finds_every_completed_write_in_the_valid_layout() {
+    fn crash_during_restriping_keeps_completed_writes() {
         let (mut moves, mut held) = (0, 0);
         for seed in 0..60 {
             let prng = &mut Prng::new(seed, "crash while striping anew");

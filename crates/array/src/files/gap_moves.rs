@@ -800,13 +800,13 @@ mod tests {
     }
 
     #[test]
-    fn copy_inside_has_every_write_of_a_client() {
+    fn inside_copy_has_all_client_writes() {
         let [complete, outdated, _] = a_complete_copy_has_every_write(false);
         assert!(complete > 100 && outdated > 20, "{complete} {outdated}");
     }
 
     #[test]
-    fn copy_from_outside_has_every_write_of_a_client() {
+    fn outside_copy_has_all_client_writes() {
         let [complete, outdated, stale] = a_complete_copy_has_every_write(true);
         assert!(complete > 100 && outdated > 0 && stale > 100, "{complete} {outdated} {stale}");
     }

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_hold_the_blocks_of_the_request_and_no_others() {
+    fn pieces_hold_exactly_requested_blocks() {
         let prng = &mut Prng::new(1, "file map");
         for _ in 0..200 {
             let disks = 1 + prng.below(6) as u32;
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_address_reaches_its_block() {
+    fn raw_address_reaches_its_block() {
         let map = random_map(&mut Prng::new(2, "file map"), 3);
         let (address, mut pieces) = (map.raw_address(2, Lbn::new(77)), Vec::new());
         map.for_each_piece(address, Blocks::new(5), |piece| pieces.push(piece));

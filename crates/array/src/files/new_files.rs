@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_and_go_as_a_slow_allocator_places_and_frees_them() {
+    fn files_match_slow_allocator() {
         let (mut without_room, mut kept) = (0, 0);
         for seed in 0..60 {
             let prng = &mut Prng::new(seed, "new files");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn new_files_pile_up_on_the_coolest_disk_until_requests_to_them_are_seen() {
+    fn new_files_pile_up_until_seen() {
         let file = FileOnDisks {
             blocks: Blocks::new(4),
             unit: Blocks::new(4),

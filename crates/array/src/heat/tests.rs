@@ -58,7 +58,7 @@ fn close(a: Option<f64>, b: Option<f64>) -> bool {
 
 proptest! {
     #[test]
-    fn heat_is_the_formula_over_the_whole_history(
+    fn heat_equals_formula_over_whole_history(
         k in 2u32..8, steps in prop::collection::vec((1u32..50, 1u32..100, any::<bool>()), 1..40)
     ) {
         let mut tracker = HeatTracker::new(k);
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn constant_space_is_exact_up_to_k_accesses_and_for_steady_ones(
+    fn constant_space_heat_is_exact_when_steady(
         k in 2u32..30, pauses in prop::collection::vec(1u32..50, 1..20), amount in 1u32..9
     ) {
         let (mut full, mut constant) = (HeatTracker::new(k), ConstantTracker::new(k));
@@ -104,7 +104,7 @@ proptest! {
 }
 
 #[test]
-fn the_papers_example_of_a_pseudo_request() {
+fn pseudo_request_matches_papers_example() {
     // k = 3; accesses at 0, 1 and 2 s: 3 / 2 a second.
     let mut tracker = HeatTracker::new(3);
     (0..3).for_each(|second| tracker.record(seconds(f64::from(second)), 1.0));
@@ -122,7 +122,7 @@ fn the_papers_example_of_a_pseudo_request() {
 }
 
 #[test]
-fn both_histories_find_the_rate_of_random_accesses() {
+fn histories_find_random_access_rate() {
     let prng = &mut Prng::new(8, "heat");
     let (mut full, mut constant) = (HeatTracker::new(25), ConstantTracker::new(25));
     let (mut now, mut sums) = (0.0, [0.0; 4]);
@@ -165,7 +165,7 @@ fn ten_extents() -> Placement {
 
 proptest! {
     #[test]
-    fn the_table_keeps_the_last_used_extents_and_disks_the_sum_of_theirs(
+    fn heat_table_keeps_recent_extents_and_sums(
         seed: u64, extents_max in 1usize..12, constant: bool
     ) {
         let prng = &mut Prng::new(seed, "table");
@@ -215,7 +215,7 @@ proptest! {
 }
 
 #[test]
-fn a_heat_is_trusted_from_the_least_number_of_accesses_on() {
+fn heat_is_trusted_after_least_accesses() {
     let mut table = HeatTable::new(spec(4));
     let extent = ExtentId(1);
     assert_eq!(table.record(extent, seconds(0.0), 8.0).change, 0.0);
@@ -228,7 +228,7 @@ fn a_heat_is_trusted_from_the_least_number_of_accesses_on() {
 }
 
 #[test]
-fn fragments_share_an_extents_heat_by_their_size() {
+fn fragments_share_heat_by_size() {
     for history in [History::Accesses, History::Constant] {
         let mut table = HeatTable::new(HeatSpec { history, ..spec(3) });
         (0..4).for_each(|second| _ = table.record(ExtentId(0), seconds(f64::from(second)), 30.0));
@@ -251,7 +251,7 @@ fn fragments_share_an_extents_heat_by_their_size() {
 }
 
 #[test]
-fn head_time_sees_small_hot_files_that_blocks_do_not() {
+fn head_time_sees_small_hot_files() {
     let text = include_str!("../../../../drives/tr96.toml");
     let drive = Drive::build(&toml::from_str(text).unwrap()).unwrap();
     let usage = DiskUse { filled_share: 0.5, read_share: 1.0, block: Bytes::new(1024) };

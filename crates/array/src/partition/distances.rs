@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pairs_are_those_of_every_two_cylinders(
+        fn distance_pairs_match_enumeration(
             sizes in prop::collection::vec((0u32..5, 1u32..12, 0u64..9), 1..6)
         ) {
             let mut ranges = Vec::new();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn one_range_has_the_distances_of_equation_4_but_half_as_often_none() {
+    fn one_range_has_equation_4_distances() {
         let range = CylinderRange { first: 7, end: 107, weight: 1 };
         let pairs = pairs_by_distance(&[range], 106);
         // 2 (C - z) of C², and C of C² at 0: the printed value there, 2C, counts each pair twice.

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_that_of_the_parts_means() {
+    fn interval_is_that_of_parts_means() {
         // The deviation of 0, 1, ..., 9 is 3.0277.
         let expected = T_95 * 3.027_650_354 / 10f64.sqrt();
         let mut parts = PartSums::new(40);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unit_is_the_best_with_the_headroom_and_not_the_best_now() {
+    fn unit_is_best_with_headroom() {
         let now = at(1.0, &[0.76, 0.9, 1.5, 2.3]);
         assert_eq!(take(&now, &at(2.0, &[0.0, 9.0, 2.0, 2.4])), Some(2));
         assert_eq!(take(&now, &now), Some(0));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_is_saturated_at_worst_has_no_headroom() {
+    fn saturated_unit_has_no_headroom() {
         let now = at(1.0, &[0.76, 0.9, 1.5, 2.3]);
         let saturated = AtLoad { busy: vec![1.0, 0.95, 0.5, 0.2], ..now.clone() };
         assert_eq!(take(&now, &saturated), Some(2));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn units_that_are_as_good_now_and_with_the_headroom_are_named() {
+    fn units_good_now_and_later_are_named() {
         let with_headroom = at(2.0, &[2.0, 2.01, 2.02, 2.03]);
         let now = at(1.0, &[1.0, 1.5, 1.51, 2.0]);
         assert_eq!(unit_to_take(&now, &with_headroom), Some((0, vec![])));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_another_run_may_turn_round_is_none_and_a_large_one_always_is() {
+    fn difference_within_noise_counts_as_none() {
         let parts = |of: fn(usize) -> f64| -> Mean {
             let parts_s: [f64; PARTS] = std::array::from_fn(of);
             Mean { mean_s: parts_s.iter().sum::<f64>() / PARTS as f64, parts_s: Some(parts_s) }

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_means_over_the_time_that_all_devices_share() {
+    fn loads_are_means_over_common_time() {
         let devices = [device(0, 0, 100), device(1, 10, 24), device(2, 11, 90)];
         let common = LoadTimes::new(&devices, LoadTime::Common).unwrap();
         assert_eq!(common.common_s, Some((11.0, 13.0)));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_with_few_requests_neither_shortens_the_common_time_nor_has_one_of_its_own() {
+    fn device_with_few_requests_is_ignored() {
         let few = |device: (u32, DeviceTime)| {
             (device.0, DeviceTime { requests: REQUESTS_TELL - 1, ..device.1 })
         };
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_share_less_than_half_of_the_shortest_time_are_refused_with_their_times() {
+    fn devices_sharing_little_time_are_refused() {
         let just = [device(3, 0, 110), device(5, 98, 122)];
         assert_eq!(spans(&just, LoadTime::Common).1, [12.0; 2]);
         let all = [[device(3, 0, 109), device(5, 98, 122)], [device(3, 0, 9), device(5, 98, 99)]];

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_touches_the_runs_that_counting_finds() {
+    fn runs_touched_by_request_match_count() {
         for (request, unit, disks) in [(5, 4, 9), (5, 5, 9), (1, 3, 9), (17, 4, 9), (40, 4, 6)] {
             let touched = |start: u64| u32::min(((start + request - 1) / unit + 1) as u32, disks);
             let counted: u32 = (0..unit).map(touched).sum();

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_comparison_reads_everything_once_more_without_the_limit() {
+    fn copy_cost_counts_unlimited_second_pass() {
         let piece = Moments { mean: 0.01, second: 0.0001, third: 0.0 };
         let side = |rate: f64| Side { load: QueueLoad::new(rate, &piece), piece };
         let idle = CopyCost::of(&side(0.0), &side(0.0), 100.0, 0.0);

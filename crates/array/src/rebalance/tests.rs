@@ -59,7 +59,7 @@ fn best_by_trial(start: &Balancer<'_>, spec: &RebalanceSpec) -> Option<f64> {
 }
 
 #[test]
-fn the_move_is_the_best_of_all_moves() {
+fn move_is_best_of_all() {
     let (models, prng) = (models(), &mut Prng::new(1, "rebalance"));
     let spec = RebalanceSpec { horizon_s: 7200.0, ..RebalanceSpec::default() };
     let (mut moved, mut none) = (0, 0);
@@ -84,7 +84,7 @@ fn the_move_is_the_best_of_all_moves() {
 
 /// More disks and files than a search looks at.
 #[test]
-fn a_move_of_many_disks_is_nearly_the_best_of_all_moves() {
+fn move_among_many_disks_nears_best() {
     let (models, prng) = (models(), &mut Prng::new(4, "rebalance"));
     let spec = RebalanceSpec { gain_min: 0.0001, ..RebalanceSpec::default() };
     let disks: Vec<BalanceDisk> = (0..40).map(|number| disk(number % 2)).collect();
@@ -106,7 +106,7 @@ fn a_move_of_many_disks_is_nearly_the_best_of_all_moves() {
 
 /// The dearest disks hold one file each, which would only change places. The fifth has two.
 #[test]
-fn a_disk_is_looked_at_after_dearer_ones_that_no_file_may_leave() {
+fn disk_behind_stuck_dearer_ones_is_tried() {
     let models = models();
     let file = |disk, rate| BalanceFile {
         blocks: Blocks::new(50_000),
@@ -124,7 +124,7 @@ fn a_disk_is_looked_at_after_dearer_ones_that_no_file_may_leave() {
 
 /// A file that no disk can serve, an overloaded disk that moves can help, and an idle one.
 #[test]
-fn a_hopeless_file_stays_where_it_is_and_hides_no_other_overload() {
+fn hopeless_file_stays_and_hides_no_overload() {
     let models = models();
     let file = |disk, rate| BalanceFile {
         blocks: Blocks::new(50_000),
@@ -153,7 +153,7 @@ fn a_hopeless_file_stays_where_it_is_and_hides_no_other_overload() {
 
 /// Beside the hopeless file lie ten warm ones and an archive. Two disks can serve the warm ones.
 #[test]
-fn files_beside_a_hopeless_one_leave_it_where_other_disks_can_serve_them() {
+fn files_beside_hopeless_one_move_away() {
     let models = models();
     let file = |disk, rate| BalanceFile {
         blocks: Blocks::new(50_000),
@@ -184,7 +184,7 @@ fn files_beside_a_hopeless_one_leave_it_where_other_disks_can_serve_them() {
 
 /// Room for the warm file is on no disk; b's file alone would gain a little.
 #[test]
-fn a_file_beside_a_hopeless_one_that_only_lacks_room_is_the_reason() {
+fn file_lacking_room_is_named_as_reason() {
     let models = models();
     let file = |disk, blocks, rate| BalanceFile {
         blocks: Blocks::new(blocks),
@@ -216,7 +216,7 @@ fn a_file_beside_a_hopeless_one_that_only_lacks_room_is_the_reason() {
 
 /// One disk of sixty is 73 % busy and the others are 16 % busy: its moves save little of all waiting.
 #[test]
-fn the_gain_of_a_move_is_judged_by_its_disk_however_many_disks_there_are() {
+fn gain_of_move_ignores_disk_count() {
     let models = models();
     let file = |disk, rate| BalanceFile {
         blocks: Blocks::new(10_000),
@@ -247,7 +247,7 @@ fn the_gain_of_a_move_is_judged_by_its_disk_however_many_disks_there_are() {
 /// The cheapest disk is full. One with room would save less than is asked for; with less asked for, the file
 /// goes there.
 #[test]
-fn a_full_disk_is_no_reason_where_another_has_room() {
+fn full_disk_is_no_reason_beside_room() {
     let models = models();
     let file = |disk, blocks, rate| BalanceFile {
         blocks: Blocks::new(blocks),
@@ -279,7 +279,7 @@ fn a_full_disk_is_no_reason_where_another_has_room() {
 }
 
 #[test]
-fn a_cold_file_makes_room_for_a_hot_one() {
+fn cold_file_makes_room_for_hot() {
     let models = models();
     let file = |disk, blocks, rate| BalanceFile {
         blocks: Blocks::new(blocks),
@@ -311,7 +311,7 @@ fn a_cold_file_makes_room_for_a_hot_one() {
 
 /// Seeks by a sum over all pairs of files, from their places.
 #[test]
-fn seeks_after_many_moves_are_those_of_all_pairs() {
+fn seeks_after_moves_match_all_pairs() {
     let (models, prng) = (models(), &mut Prng::new(3, "rebalance"));
     let disks = [disk(0), disk(1), disk(0)];
     let files = random_files(prng, 12, 3);
@@ -349,7 +349,7 @@ fn seeks_after_many_moves_are_those_of_all_pairs() {
 }
 
 #[test]
-fn move_after_move_comes_near_the_best_placement() {
+fn moves_approach_best_placement() {
     let (models, prng) = (models(), &mut Prng::new(2, "rebalance"));
     let spec = RebalanceSpec { gain_min: 0.001, ..RebalanceSpec::default() };
     let disks = [disk(0), disk(1), disk(1)];
@@ -374,7 +374,7 @@ fn move_after_move_comes_near_the_best_placement() {
 }
 
 #[test]
-fn new_files_go_where_clients_wait_least_and_only_where_there_is_room() {
+fn new_files_go_where_waits_are_least() {
     let models = models();
     let file = |blocks, rate| BalanceFile {
         blocks: Blocks::new(blocks),
@@ -404,7 +404,7 @@ fn new_files_go_where_clients_wait_least_and_only_where_there_is_room() {
 }
 
 #[test]
-fn the_response_of_a_nearly_overloaded_disk_is_that_of_its_queue() {
+fn response_near_overload_follows_queue() {
     let service = models()[0].after_seek(0, Blocks::new(16));
     let load = |busy: f64| QueueLoad::new(busy / service.mean, &service);
     let exact = 0.99 + 0.99 / service.mean * service.second * 0.99 / service.mean / (2.0 * 0.01);
@@ -413,7 +413,7 @@ fn the_response_of_a_nearly_overloaded_disk_is_that_of_its_queue() {
 }
 
 #[test]
-fn what_forbids_a_move_is_said() {
+fn forbidden_move_names_reason() {
     let models = models();
     let file = |disk, rate| BalanceFile {
         blocks: Blocks::new(900_000),
@@ -437,7 +437,7 @@ fn what_forbids_a_move_is_said() {
 }
 
 #[test]
-fn an_overloaded_disk_has_a_wait_that_grows_with_its_load() {
+fn overloaded_disk_waits_grow_with_load() {
     let service = models()[0].after_seek(0, Blocks::new(16));
     let wait = |busy: f64| QueueLoad::new(busy / service.mean, &service).compared_wait_s();
     let slope = |busy: f64| (wait(busy + 0.001) - wait(busy)) / 0.001;

@@ -405,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_in_a_command_that_is_shown_does_no_more_than_name() {
+    fn shell_word_quotes_names() {
         for (name, word) in [
             ("atlas10k", "atlas10k"),
             ("", "''"),

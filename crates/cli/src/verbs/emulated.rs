@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_emulated_drive_is_a_drive_and_what_disturbs_it() {
+    fn emulated_drive_parses_drive_and_disturbances() {
         let text = "a/b.toml?seek_jitter=50us&reply_jitter=1ms&spindle_drift=2.5ppm/30min&bad=7&bad=9-11&recovery=2ms&seed=7";
         let Emulated { drive, behaviour } = text.parse().unwrap();
         assert_eq!((drive.as_str(), behaviour.seed), ("a/b.toml", 7));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_an_emulated_drive_is_a_key_behind_its_name() {
+    fn emulated_drive_options_are_named_keys() {
         let options = BehaviourArgs::augment_args(Command::new(EMULATED));
         let value = |key: &str| match key {
             "queue_depth" | "seed" | "bad" => "9",
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn emulated_drive_names_unknown_words() {
         let error = |text: &str| text.parse::<Emulated>().unwrap_err();
         let unknown = error("atlas10k?depth=2");
         assert!(

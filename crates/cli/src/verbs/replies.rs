@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bucket_of_either_has_a_row_with_bars_for_both() {
+    fn replies_histogram_rows_cover_both_distributions() {
         let text = replies().histograms("replies").to_string();
         let rows: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_process_prints_another_reads() {
+    fn replies_survive_json_round_trip() {
         let text = serde_json::to_string(&replies()).unwrap();
         let read: Replies = serde_json::from_str(&text).unwrap();
         assert_eq!(read.lateness.summary, replies().lateness.summary);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn without_replies_there_are_no_buckets() {
+    fn replies_without_any_have_no_buckets() {
         let none = Replies::new(&Distribution::default(), &Distribution::default());
         assert_eq!(none.histograms("replies").to_string().lines().count(), 1);
     }

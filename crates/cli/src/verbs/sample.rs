@@ -136,13 +136,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_shares_keep_their_digits_and_rounding_errors_are_zero() {
+    fn sample_small_shares_keep_digits() {
         let shown = [0.0, 1e-18, 0.000_012_3, 0.25].map(fine);
         assert_eq!(shown, ["0 %", "0 %", "0.00123 %", "25 %"]);
     }
 
     #[test]
-    fn bias_names_the_tenth_that_is_farthest_from_the_mean() {
+    fn sample_bias_names_farthest_tenth() {
         let bias = SampleBias {
             relative: vec![Some(1.4), None, Some(0.4)],
             chi_square: 83.04,

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_two_slashes_after_a_colon_is_an_export_and_all_else_a_path() {
+    fn target_with_colon_slashes_is_export() {
         let target: Target = "nbd+unix:///?socket=/tmp/x".parse().unwrap();
         assert!(matches!(target, Target::Export(_)) && target.is_real());
         let target: Target = "/dev/sdb".parse().unwrap();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_drive_is_refused_with_the_way_out() {
+    fn target_of_no_drive_is_refused() {
         let error = |text: &str| text.parse::<Target>().unwrap_err();
         assert!(error("http://localhost").contains("nbd"));
         assert!(error("atlas10k").contains("emulated:atlas10k"));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_named_after_the_trace_without_its_endings() {
+    fn study_folder_named_after_trace() {
         let folder = |trace| folder(trace, &[DEFAULT_DRIVE]);
         assert_eq!(folder("data/pgbench-ext4.csv.zst"), Path::new("out/pgbench-ext4"));
         assert_eq!(folder("usr.0.parquet"), Path::new("out/usr.0"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn studies_of_one_trace_on_two_drives_do_not_share_a_folder() {
+    fn study_folders_differ_by_drive() {
         assert_eq!(folder("usr.csv", &["atlas10k"]), Path::new("out/usr-atlas10k"));
         assert_eq!(folder("usr.csv", &["./drives/mine.toml"]), Path::new("out/usr-mine"));
         let both = folder("usr.csv", &["atlas10k", "./drives/mine.toml"]);

@@ -10,7 +10,7 @@ use super::nbd::Running;
 use super::run::{command, run, run_with_files_of};
 
 #[test]
-fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
+fn backup_is_of_beginning_named_at_end() {
     let mut world = World::file();
     let mut client = world.client();
     for at in 0..world.blocks / 64 {
@@ -44,7 +44,7 @@ fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
 }
 
 #[test]
-fn where_no_file_is_as_large_as_the_drive_no_backup_begins_and_nothing_is_left() {
+fn backup_refused_without_room_leaves_nothing() {
     let world = World::emulated("");
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
@@ -61,7 +61,7 @@ fn where_no_file_is_as_large_as_the_drive_no_backup_begins_and_nothing_is_left()
 }
 
 #[test]
-fn a_backup_writes_nothing_into_a_file_that_others_may_open() {
+fn backup_refuses_partial_open_to_others() {
     let world = World::emulated("");
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
@@ -78,7 +78,7 @@ fn a_backup_writes_nothing_into_a_file_that_others_may_open() {
 }
 
 #[test]
-fn what_another_server_sent_is_still_there_when_no_record_can_be_written() {
+fn backup_keeps_old_parts_when_record_fails() {
     let (before, world) = (World::emulated(""), World::emulated(""));
     let [partial, record] = ["copy.partial", "copy.partial.manifest"]
         .map(|name| world.path(name).display().to_string());
@@ -98,7 +98,7 @@ fn what_another_server_sent_is_still_there_when_no_record_can_be_written() {
 }
 
 #[test]
-fn a_backup_that_was_killed_goes_on_with_what_was_on_record() {
+fn killed_backup_resumes_from_record() {
     // Reading the bad block again and again leaves the time to kill.
     let world = World::emulated("?bad=9000&recovery=1s");
     let mut client = world.client();
@@ -134,7 +134,7 @@ fn a_backup_that_was_killed_goes_on_with_what_was_on_record() {
 }
 
 #[test]
-fn ctrl_c_puts_a_backup_on_record_and_the_same_command_says_that_it_goes_on() {
+fn backup_interrupted_by_ctrl_c_resumes() {
     let world = World::emulated("?bad=9000&recovery=1s");
     let (out, control) = (world.path("copy"), world.control());
     let args =
@@ -158,7 +158,7 @@ fn ctrl_c_puts_a_backup_on_record_and_the_same_command_says_that_it_goes_on() {
 }
 
 #[test]
-fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() {
+fn aborted_backup_keeps_blocks_not_rewritten() {
     // Reading the bad block again and again leaves the time to abort.
     let world = World::emulated("?bad=9000&recovery=300ms");
     let mut client = world.client();
@@ -203,7 +203,7 @@ fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() 
 }
 
 #[test]
-fn whoever_waits_for_a_server_that_goes_is_told_so_and_its_backup_begins_anew() {
+fn backup_restarts_after_server_goes() {
     let mut world = World::emulated("?bad=9000&recovery=1s");
     let (out, control) = (world.path("copy"), world.control());
     let control = control.to_str().unwrap();
@@ -243,7 +243,7 @@ fn whoever_waits_for_a_server_that_goes_is_told_so_and_its_backup_begins_anew() 
 }
 
 #[test]
-fn a_backup_whose_device_is_lost_says_one_thing_to_do() {
+fn backup_of_lost_device_gives_one_help() {
     let mut world = World::file();
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];

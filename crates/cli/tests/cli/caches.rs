@@ -14,7 +14,7 @@ fn refused(code: i32, args: &[&str], texts: &[&str]) {
 }
 
 #[test]
-fn a_recorded_trace_gives_a_table_that_fits_a_terminal_and_a_page() {
+fn cache_table_fits_terminal_with_page() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let text = stdout(&["cache", SQLITE, "--out", &out]);
@@ -29,7 +29,7 @@ fn a_recorded_trace_gives_a_table_that_fits_a_terminal_and_a_page() {
 }
 
 #[test]
-fn policies_sizes_and_runs_are_those_that_were_asked_for() {
+fn cache_uses_policies_sizes_runs_asked() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let asked = ["--policy", "sieve,lru", "--size", "10%", "--size", "64MiB,1MiB"];
@@ -54,7 +54,7 @@ fn policies_sizes_and_runs_are_those_that_were_asked_for() {
 }
 
 #[test]
-fn a_wrong_policy_or_size_is_wrong_use_and_the_answer_says_what_there_is() {
+fn cache_refuses_wrong_policy_or_size() {
     refused(2, &[SQLITE, "--policy", "s3fifo"], &["--policy", "`s3fifo`", "mean `s3-fifo`"]);
     refused(2, &[SQLITE, "--size", "64"], &["--size", "`64` has no unit", "as `1%`"]);
     refused(2, &[SQLITE, "--size", "0%"], &["--size", "`0%` is no share", "as `1%`"]);
@@ -65,7 +65,7 @@ fn a_wrong_policy_or_size_is_wrong_use_and_the_answer_says_what_there_is() {
 }
 
 #[test]
-fn a_trace_without_reads_that_count_is_named_with_the_way_out() {
+fn cache_refuses_trace_without_reads() {
     let bench = Bench::new("");
     let trace = &*bench.at("trace.csv");
     refused(1, &[trace], &[trace, "is empty", "record or copy it again"]);
@@ -81,7 +81,7 @@ fn a_trace_without_reads_that_count_is_named_with_the_way_out() {
 }
 
 #[test]
-fn a_trace_without_times_has_misses_and_says_why_there_is_no_response() {
+fn cache_without_times_has_misses_only() {
     let lines: String = (0..300).map(|at| format!("{} 1 0 {at}\n", at * 7 % 50)).collect();
     let bench = Bench::new(&lines);
     let text = stdout(&["cache", &bench.at("trace.csv"), "--out", &bench.at("out")]);
@@ -92,7 +92,7 @@ fn a_trace_without_times_has_misses_and_says_why_there_is_no_response() {
 }
 
 #[test]
-fn the_same_bytes_come_of_one_thread_and_of_two_and_of_standard_input() {
+fn cache_same_bytes_for_threads_and_stdin() {
     let bench = Bench::new("");
     let cache = |threads: &str, trace: &str| {
         let out = bench.at("out");
@@ -122,7 +122,7 @@ fn of_numbers(bench: &Bench, name: &str, number: impl Fn(u64) -> u64) -> String 
 }
 
 #[test]
-fn numbers_that_count_as_addresses_and_look_like_those_of_objects_are_cautioned_of() {
+fn cache_cautions_addresses_resembling_objects() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let cache = |trace: &str, more: &[&str]| {
@@ -148,7 +148,7 @@ fn numbers_that_count_as_addresses_and_look_like_those_of_objects_are_cautioned_
 }
 
 #[test]
-fn min_is_a_line_where_it_is_asked_for() {
+fn cache_min_line_on_request() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let args = ["cache", SQLITE, "--policy", "belady,lru", "--size", "16MiB", "--out", &out];
@@ -164,7 +164,7 @@ fn min_is_a_line_where_it_is_asked_for() {
 }
 
 #[test]
-fn whole_objects_are_counted_without_times_or_a_drive() {
+fn cache_counts_objects_without_times() {
     let bench = Bench::new("");
     let file = bench.at("objects.csv");
     let text = "time,obj_id,obj_size,op\n1,7,600,get\n1,8,500,get\n2,7,600,get\n2,9,2000,get\n3,8,500,get\n";

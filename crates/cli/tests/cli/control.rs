@@ -132,7 +132,7 @@ fn image(path: &Path, blocks: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_scan_feeds_every_block_to_its_command() {
+fn scan_feeds_every_block_to_command() {
     let world = World::emulated("");
     let mut client = world.client();
     for at in 0..world.blocks / 64 {
@@ -159,7 +159,7 @@ fn a_scan_feeds_every_block_to_its_command() {
 }
 
 #[test]
-fn a_task_may_be_for_a_part_of_the_drive() {
+fn tasks_may_cover_part_of_drive() {
     let world = World::emulated("");
     let out = world.path("out");
     let control = world.control();
@@ -186,7 +186,7 @@ fn a_task_may_be_for_a_part_of_the_drive() {
 }
 
 #[test]
-fn tasks_are_listed_promoted_and_aborted_by_their_numbers() {
+fn tasks_listed_promoted_aborted_by_number() {
     let world = World::emulated("");
     assert!(world.verb("tasks").stdout.contains("no tasks"));
     let begun = world.json("scrub --detach --block-size 4KiB");
@@ -209,7 +209,7 @@ fn tasks_are_listed_promoted_and_aborted_by_their_numbers() {
 }
 
 #[test]
-fn a_task_without_clients_says_that_there_are_no_gaps_and_the_way_out() {
+fn task_without_clients_says_no_gaps() {
     let world = World::emulated("");
     while world.json("tasks")["idle_ns"].as_u64().unwrap() < 5_000_000_000 {
         std::thread::sleep(Duration::from_millis(500));
@@ -233,7 +233,7 @@ fn a_task_without_clients_says_that_there_are_no_gaps_and_the_way_out() {
 }
 
 #[test]
-fn a_verb_that_waits_for_a_task_without_clients_says_so_after_a_while() {
+fn verb_waiting_without_clients_says_so() {
     let world = World::emulated("");
     let control = world.control();
     let args = ["scan", "--control", control.to_str().unwrap()];
@@ -257,7 +257,7 @@ pub fn interrupt(child: &Child) {
 }
 
 #[test]
-fn a_manifest_is_not_written_over() {
+fn manifest_is_not_overwritten() {
     let world = World::emulated("");
     fs::write(world.path("monday"), "kept").unwrap();
     let ran = world.verb(&format!("scrub --promote --manifest {}", world.path("monday").display()));
@@ -266,7 +266,7 @@ fn a_manifest_is_not_written_over() {
 }
 
 #[test]
-fn what_a_scrub_has_found_is_said_though_its_manifest_cannot_be_written() {
+fn scrub_findings_survive_unwritable_manifest() {
     let world = World::emulated("");
     let (path, control) = (world.path("monday"), world.control());
     let [path, control] = [&path, &control].map(|path| path.to_str().unwrap());
@@ -282,7 +282,7 @@ fn what_a_scrub_has_found_is_said_though_its_manifest_cannot_be_written() {
 }
 
 #[test]
-fn without_a_server_the_way_out_is_said() {
+fn control_verbs_without_server_give_help() {
     let by_option = run(&["tasks", "--control", "/no/such/socket"]);
     let mut command = command(&["promote", "3"]);
     let by_environment =
@@ -296,7 +296,7 @@ fn without_a_server_the_way_out_is_said() {
 }
 
 #[test]
-fn the_description_of_the_interface_needs_no_server_and_does_not_mind_one() {
+fn control_description_needs_no_server() {
     let openapi = ["tasks", "--openapi"];
     let without = finish(command(&openapi).env_remove("FREEWHEEL_CONTROL").output().unwrap());
     let named = finish(command(&openapi).env("FREEWHEEL_CONTROL", "/no/such").output().unwrap());
@@ -305,7 +305,7 @@ fn the_description_of_the_interface_needs_no_server_and_does_not_mind_one() {
 }
 
 #[test]
-fn who_names_no_server_is_told_both_ways_to_name_one() {
+fn control_verbs_without_server_name_both_ways() {
     for args in [&["tasks"][..], &["abort", "3"], &["scan"], &["scrub"], &["backup", "copy"]] {
         let ran = finish(command(args).env_remove("FREEWHEEL_CONTROL").output().unwrap());
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
@@ -316,7 +316,7 @@ fn who_names_no_server_is_told_both_ways_to_name_one() {
 }
 
 #[test]
-fn what_is_no_number_of_a_task_is_refused_with_where_they_are_listed() {
+fn task_number_malformed_is_refused() {
     for verb in ["promote", "abort"] {
         for text in ["foo", "-1", "1.5", ""] {
             let ran = run(&[verb, "--control", "/no/such/socket", "--", text]);
@@ -329,7 +329,7 @@ fn what_is_no_number_of_a_task_is_refused_with_where_they_are_listed() {
 }
 
 #[test]
-fn a_slip_is_answered_with_what_there_is() {
+fn control_slips_answered_with_valid_choices() {
     let world = World::emulated("");
     let export = world.path("socket");
     let ran = run(&["tasks", "--control", export.to_str().unwrap()]);
@@ -357,7 +357,7 @@ fn a_slip_is_answered_with_what_there_is() {
 }
 
 #[test]
-fn what_is_not_understood_over_http_is_refused_in_json_with_the_field_and_its_value() {
+fn control_http_errors_are_json_with_field() {
     let world = World::emulated("");
     let json = "content-type: application/json\r\n";
     for (asked, headers, body, status, says) in [
@@ -395,7 +395,7 @@ fn what_is_not_understood_over_http_is_refused_in_json_with_the_field_and_its_va
 }
 
 #[test]
-fn a_scrub_names_bad_blocks_and_fails() {
+fn scrub_names_bad_blocks_and_fails() {
     let world = World::emulated("?bad=77-78&bad=9000&recovery=1ms");
     let ran = world.verb("scrub --promote");
     assert_eq!(ran.code, 1, "{}", ran.stderr);
@@ -406,7 +406,7 @@ fn a_scrub_names_bad_blocks_and_fails() {
 }
 
 #[test]
-fn a_scrub_tells_what_clients_wrote_from_what_changed_silently() {
+fn scrub_tells_writes_from_silent_changes() {
     let world = World::file();
     let old = world.path("old");
     let ran = world.verb(&format!("scrub --promote --manifest {}", old.display()));
@@ -426,7 +426,7 @@ fn a_scrub_tells_what_clients_wrote_from_what_changed_silently() {
 }
 
 #[test]
-fn the_control_socket_is_the_users_alone_and_speaks_http() {
+fn control_socket_is_private_http() {
     let world = World::emulated("");
     let mode = fs::metadata(world.control()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -459,7 +459,7 @@ fn the_control_socket_is_the_users_alone_and_speaks_http() {
 }
 
 #[test]
-fn the_status_tells_what_decisions_have_cost_when_gaps_have_been_used() {
+fn status_tells_decision_costs_after_gaps() {
     let world = World::emulated("");
     world.json("scan --detach --repeat");
     let mut client = world.client();
@@ -482,7 +482,7 @@ fn the_status_tells_what_decisions_have_cost_when_gaps_have_been_used() {
 }
 
 #[test]
-fn a_control_socket_that_is_in_use_is_refused_and_one_left_behind_replaced() {
+fn control_socket_in_use_refused_stale_replaced() {
     let mut world = World::emulated("");
     let control = world.control();
     let other = world.path("other");
@@ -509,7 +509,7 @@ fn a_control_socket_that_is_in_use_is_refused_and_one_left_behind_replaced() {
 }
 
 #[test]
-fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive() {
+fn scrub_default_blocks_fit_drive_tracks() {
     let size = |task: &serde_json::Value| task["task"]["block_size_bytes"].as_u64().unwrap();
     let world = World::of_short_tracks();
     assert_eq!(size(&world.json("scrub --detach")), 4096, "of 35 KiB");
@@ -527,7 +527,7 @@ fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive
 }
 
 #[test]
-fn blocks_longer_than_the_shortest_track_are_remarked_on_and_no_others() {
+fn scrub_remarks_blocks_longer_than_track() {
     let world = World::of_short_tracks();
     assert_eq!(world.verb("scan --detach --block-size 32KiB").stderr, "");
     let ran = world.verb("scan --detach --block-size 64KiB");
@@ -548,7 +548,7 @@ fn blocks_longer_than_the_shortest_track_are_remarked_on_and_no_others() {
 }
 
 #[test]
-fn what_never_ends_writes_no_manifest_and_is_refused_with_one() {
+fn endless_scrub_refused_with_manifest() {
     for option in ["--manifest", "--against"] {
         for args in [&["--repeat"][..], &["--detach"], &["--repeat", "--detach"]] {
             let ran = run(&[&["scrub", "--control", "/no/such", option, "file"], args].concat());
@@ -559,7 +559,7 @@ fn what_never_ends_writes_no_manifest_and_is_refused_with_one() {
 }
 
 #[test]
-fn a_refresh_rewrites_blocks_with_their_own_data_and_reads_them_back() {
+fn refresh_rewrites_and_verifies_own_data() {
     let world = World::emulated("");
     let mut client = world.client();
     let data: Vec<u8> = (0..64 * 1024_u32).map(|byte| (byte / 7) as u8).collect();
@@ -582,7 +582,7 @@ fn a_refresh_rewrites_blocks_with_their_own_data_and_reads_them_back() {
 }
 
 #[test]
-fn a_refresh_names_what_cannot_be_read_and_refreshes_what_is_around_it() {
+fn refresh_names_unreadable_refreshes_rest() {
     let world = World::emulated("?bad=77-78&recovery=1ms");
     let ran = world.verb("refresh --promote --length 64KiB");
     assert_eq!(ran.code, 1);

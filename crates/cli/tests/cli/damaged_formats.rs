@@ -415,7 +415,7 @@ const WAYS_OUT: [&str; 6] = [
 ];
 
 #[test]
-fn three_damaged_files_of_every_format_are_answered_with_the_place_and_the_way_out() {
+fn damaged_files_answered_with_place_and_help() {
     let bench = Bench::new(SMALL_TRACE);
     let mut failed = Vec::new();
     for Row(format, sound, cases) in ROWS {
@@ -442,7 +442,7 @@ fn three_damaged_files_of_every_format_are_answered_with_the_place_and_the_way_o
 }
 
 #[test]
-fn every_format_has_its_three_damages() {
+fn formats_each_have_three_damages() {
     let listed: BTreeSet<String> = stdout(&["trace", "formats"])
         .lines()
         .map_while(|line| line.split_whitespace().next())

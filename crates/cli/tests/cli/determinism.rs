@@ -1,14 +1,14 @@
 use super::run::{Bench, command, finish, stdout};
 
 #[test]
-fn a_simulation_gives_the_same_bytes_twice() {
+fn simulation_repeats_byte_for_byte() {
     for args in [&["sim", "examples/oltp.toml"][..], &["sim", "examples/oltp.toml", "--json"]] {
         assert_eq!(stdout(args), stdout(args));
     }
 }
 
 #[test]
-fn how_long_decisions_took_is_in_the_text_alone() {
+fn decision_times_appear_in_text_alone() {
     let set =
         ["--set", "workload.requests=300", "--set", "freeblock.tasks=[{ block_size = '64KiB' }]"];
     let args = [&["sim", "examples/random.toml"][..], &set].concat();
@@ -25,13 +25,13 @@ fn how_long_decisions_took_is_in_the_text_alone() {
 }
 
 #[test]
-fn another_seed_gives_another_result() {
+fn seed_changes_result() {
     let run = |seed| stdout(&["sim", "examples/oltp.toml", "--seed", seed, "--json"]);
     assert_ne!(run("1"), run("2"));
 }
 
 #[test]
-fn a_log_has_the_same_bytes_twice() {
+fn log_repeats_byte_for_byte() {
     let bench = Bench::new("");
     let log = |name: &str| {
         let path = bench.at(name);
@@ -42,7 +42,7 @@ fn a_log_has_the_same_bytes_twice() {
 }
 
 #[test]
-fn a_study_gives_the_same_bytes_on_one_thread_and_on_two() {
+fn study_same_bytes_on_two_threads() {
     let bench = Bench::new("");
     let study = |threads: &str| {
         let out = bench.at("out");
@@ -59,7 +59,7 @@ fn a_study_gives_the_same_bytes_on_one_thread_and_on_two() {
 }
 
 #[test]
-fn independent_drives_give_the_same_bytes_on_one_thread_and_on_two() {
+fn independent_drives_same_bytes_on_two_threads() {
     let set = ["--set", "array.layout=independent", "--set", "array.drives=20"];
     for format in [&[][..], &["--json"]] {
         let args = [&["sim", "examples/oltp.toml"][..], &set, format].concat();

@@ -39,7 +39,7 @@ dm_disk TINY {
 const SEEK: &str = "Seek distances measured: 2\n1, 1.0\n9, 3.0\n";
 
 #[test]
-fn an_imported_drive_is_shown_and_validated_like_a_shipped_one() {
+fn imported_drive_shown_and_validated_like_shipped() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("tiny.model", MODEL);
     bench.put("tiny.seek", SEEK);
@@ -59,7 +59,7 @@ fn an_imported_drive_is_shown_and_validated_like_a_shipped_one() {
 }
 
 #[test]
-fn a_malformed_parameter_is_named_with_file_and_line_and_leaves_no_drive_file() {
+fn import_names_malformed_parameter_leaves_no_file() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("tiny.model", &MODEL.replace("Blocks per track = 100", "Blocks per track = lots"));
     bench.put("tiny.seek", SEEK);
@@ -71,7 +71,7 @@ fn a_malformed_parameter_is_named_with_file_and_line_and_leaves_no_drive_file() 
 }
 
 #[test]
-fn an_imported_drive_has_the_year_of_the_command_line_or_none() {
+fn import_year_from_command_line_or_none() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("tiny.model", MODEL);
     bench.put("tiny.seek", SEEK);
@@ -102,7 +102,7 @@ dm_layout_g4 {
 }";
 
 #[test]
-fn what_helps_an_import_depends_on_what_is_wrong_with_it() {
+fn import_help_depends_on_fault() {
     let bench = Bench::new(SMALL_TRACE);
     let fails = |files: &[&str]| {
         let paths: Vec<String> = files.iter().map(|name| bench.at(name).to_string()).collect();
@@ -155,7 +155,7 @@ fn what_helps_an_import_depends_on_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_parameter_file_names_files_beside_it_and_none_elsewhere() {
+fn import_includes_only_adjacent_files() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("tiny.seek", SEEK);
     let folder = bench.at("below");
@@ -180,7 +180,7 @@ fn a_parameter_file_names_files_beside_it_and_none_elsewhere() {
 }
 
 #[test]
-fn every_shipped_drive_is_shown_within_80_columns() {
+fn shipped_drives_shown_within_80_columns() {
     for name in freewheel::drives::names() {
         let shown = stdout(&["drive", "show", name]);
         let wide: Vec<&str> = shown.lines().filter(|line| line.chars().count() > 80).collect();
@@ -189,7 +189,7 @@ fn every_shipped_drive_is_shown_within_80_columns() {
 }
 
 #[test]
-fn a_drive_that_misses_what_its_maker_promises_is_marked() {
+fn drive_missing_advertised_values_is_marked() {
     let shown = stdout(&["drive", "show", "atlas10k"]);
     let row = shown.lines().find(|line| line.starts_with("mean seek, read")).unwrap();
     assert!(row.contains("5.000 ms") && row.contains("+11.98 %") && row.ends_with("off"), "{row}");
@@ -201,7 +201,7 @@ fn a_drive_that_misses_what_its_maker_promises_is_marked() {
 }
 
 #[test]
-fn a_bus_slower_than_the_media_is_warned_of() {
+fn bus_slower_than_media_is_warned() {
     let bench = Bench::new(SMALL_TRACE);
     let path = bench.at("slow.toml");
     let file = stdout(&["drive", "show", "atlas10k", "--toml"]);
@@ -212,7 +212,7 @@ fn a_bus_slower_than_the_media_is_warned_of() {
 }
 
 #[test]
-fn the_page_of_a_drive_needs_nothing_beside_it() {
+fn drive_page_is_self_contained() {
     let bench = Bench::new(SMALL_TRACE);
     let page = bench.at("drive.html");
     let shown = stdout(&["drive", "show", "ultrastar-hc620-14tb", "--html", &page]);
@@ -225,7 +225,7 @@ fn the_page_of_a_drive_needs_nothing_beside_it() {
 }
 
 #[test]
-fn the_file_of_a_shipped_drive_can_be_printed_and_is_one() {
+fn shipped_drive_file_can_be_printed() {
     let printed = stdout(&["drive", "show", "tr96", "--toml"]);
     let bench = Bench::new(SMALL_TRACE);
     let path = bench.at("mine.toml");
@@ -235,7 +235,7 @@ fn the_file_of_a_shipped_drive_can_be_printed_and_is_one() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_an_error_that_names_it() {
+fn drive_page_unwritable_is_named() {
     let ran = run(&["drive", "show", "tr96", "--html", "no/such/folder/tr96.html"]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("no/such/folder/tr96.html"), "{}", ran.stderr);

@@ -13,7 +13,7 @@ use super::nbd::{Client, Running, exports};
 use super::run::{command, run};
 
 #[test]
-fn what_was_answered_survives_kill_9_of_the_process() {
+fn emulate_answered_writes_survive_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, store) = (folder.path().join("socket"), folder.path().join("store"));
     let (socket_text, store) = (socket.to_str().unwrap(), store.to_str().unwrap());
@@ -63,7 +63,7 @@ fn write_twice(socket: &Path) -> Client {
 }
 
 #[test]
-fn a_volatile_cache_keeps_what_was_flushed_when_killed_and_loses_some_of_the_rest_by_seed() {
+fn volatile_cache_keeps_flushed_when_killed() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, store) = (folder.path().join("socket"), folder.path().join("store"));
     let (socket_text, store_text) = (socket.to_str().unwrap(), store.to_str().unwrap());
@@ -86,7 +86,7 @@ fn a_volatile_cache_keeps_what_was_flushed_when_killed_and_loses_some_of_the_res
 }
 
 #[test]
-fn sigusr1_cuts_the_power_and_sigterm_flushes() {
+fn sigusr1_cuts_power_sigterm_flushes() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, store) = (folder.path().join("socket"), folder.path().join("store"));
     let store_text = store.to_str().unwrap();
@@ -114,7 +114,7 @@ fn sigusr1_cuts_the_power_and_sigterm_flushes() {
 }
 
 #[test]
-fn it_says_where_it_listens_and_at_its_end_how_late_it_was() {
+fn emulate_says_address_and_lateness() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut emulation =
@@ -138,7 +138,7 @@ fn it_says_where_it_listens_and_at_its_end_how_late_it_was() {
 }
 
 #[test]
-fn its_document_has_the_lateness_of_every_reply() {
+fn emulate_document_has_every_reply_lateness() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let args = ["emulate", "atlas10k", "--json", "--socket", socket.to_str().unwrap()];
@@ -172,7 +172,7 @@ fn its_document_has_the_lateness_of_every_reply() {
 }
 
 #[test]
-fn several_drives_are_exports_by_their_names_and_work_at_once() {
+fn emulate_several_drives_as_named_exports() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let (at, store) = (socket.to_str().unwrap(), folder.path().to_str().unwrap());
@@ -236,7 +236,7 @@ fn several_drives_are_exports_by_their_names_and_work_at_once() {
 }
 
 #[test]
-fn a_drive_has_further_exports_whose_commands_have_marks() {
+fn emulate_marked_exports_mark_commands() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, file) = (folder.path().join("socket"), folder.path().join("marked.toml"));
     let spec = run(&["drive", "show", "exos-x24-24tb", "--toml"]).stdout;
@@ -270,7 +270,7 @@ fn a_drive_has_further_exports_whose_commands_have_marks() {
 }
 
 #[test]
-fn drives_that_cannot_be_told_apart_or_have_no_folder_are_refused_with_the_way_out() {
+fn emulate_refuses_indistinct_or_folderless_drives() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (socket, file) = (at("socket"), at("file"));
@@ -287,7 +287,7 @@ fn drives_that_cannot_be_told_apart_or_have_no_folder_are_refused_with_the_way_o
 }
 
 #[test]
-fn drives_that_do_not_all_start_leave_no_file_of_any_and_none_that_was_there_is_removed() {
+fn emulate_failed_start_leaves_stores_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (socket, store) = (at("socket"), at("store"));
@@ -321,7 +321,7 @@ fn drives_that_do_not_all_start_leave_no_file_of_any_and_none_that_was_there_is_
 }
 
 #[test]
-fn a_name_in_a_drive_file_is_no_path_to_a_store() {
+fn drive_file_name_is_no_store_path() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (socket, store, file) = (at("socket"), at("a/b"), at("drive.toml"));
@@ -339,7 +339,7 @@ fn a_name_in_a_drive_file_is_no_path_to_a_store() {
 }
 
 #[test]
-fn sockets_and_stores_are_their_users_alone_whatever_the_umask_unless_it_is_said_otherwise() {
+fn sockets_and_stores_private_whatever_umask() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (socket, store) = (at("socket"), at("store"));
@@ -373,7 +373,7 @@ fn sockets_and_stores_are_their_users_alone_whatever_the_umask_unless_it_is_said
 }
 
 #[test]
-fn with_certificates_it_can_be_read_through_tls_and_where_that_is_required_only_so() {
+fn emulate_tls_reads_and_required_tls() {
     let folder = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     for (name, text) in [
@@ -414,7 +414,7 @@ fn refused(args: &[&str], code: i32, texts: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_way_out() {
+fn emulate_impossible_options_refused_with_help() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let socket = at("socket");

@@ -7,7 +7,7 @@ fn result(example: &str) -> Value {
 
 /// osdi00 section 3: of the head time of random requests about a third is rotation.
 #[test]
-fn the_random_example_waits_a_third_of_its_head_time_for_rotation() {
+fn random_example_third_of_time_rotation() {
     let stages = &result("random.toml")["stages"];
     let [seek, rotate, transfer] =
         ["seek_ns", "rotate_ns", "transfer_ns"].map(|stage| stages[stage].as_f64().unwrap());
@@ -16,7 +16,7 @@ fn the_random_example_waits_a_third_of_its_head_time_for_rotation() {
 }
 
 #[test]
-fn shares_of_stages_are_of_the_requests_head_time_and_beside_it_of_all_that_heads_did() {
+fn shares_of_stages_request_and_all_time() {
     let columns = |electronics: &str| -> Vec<f64> {
         let sets = ["--set", "workload.requests=1000", "--set", electronics];
         let text = stdout(&[&["sim", "examples/random.toml"][..], &sets].concat());
@@ -38,26 +38,26 @@ fn shares_of_stages_are_of_the_requests_head_time_and_beside_it_of_all_that_head
 }
 
 #[test]
-fn the_oltp_example_keeps_no_more_outstanding_than_it_has_clients() {
+fn oltp_example_outstanding_within_clients() {
     let result = result("oltp.toml");
     assert_eq!(result["outstanding_max"], 10);
     assert_eq!(result["requests"], 20_000);
 }
 
 #[test]
-fn the_replay_example_plays_the_whole_trace() {
+fn replay_example_plays_whole_trace() {
     assert_eq!(result("replay.toml")["requests"], 110_854);
 }
 
 #[test]
-fn the_shingled_example_reads_only_and_is_refused_nothing() {
+fn shingled_example_reads_only_nothing_refused() {
     let result = result("shingled.toml");
     assert_eq!(result["read_response"]["count"], 5_000);
     assert_eq!(result["refused_writes"]["count"], 0);
 }
 
 #[test]
-fn the_files_example_waits_less_than_without_its_moves() {
+fn files_example_waits_less_than_unmoved() {
     let run = |every: &str| {
         let every = format!("workload.cooling.every={every}");
         let mut document = document(&["sim", "examples/files.toml", "--json", "--set", &every]);
@@ -73,7 +73,7 @@ fn the_files_example_waits_less_than_without_its_moves() {
 }
 
 #[test]
-fn the_priority_example_keeps_clients_before_the_scrub() {
+fn priority_example_clients_before_scrub() {
     let run = |set: &str| {
         let mut document = document(&[
             "sim",
@@ -92,7 +92,7 @@ fn the_priority_example_keeps_clients_before_the_scrub() {
 }
 
 #[test]
-fn the_media_cache_example_writes_fast_until_the_cache_is_full() {
+fn media_cache_example_fast_until_full() {
     let rate = |requests: &str| {
         let requests = format!("workload.requests={requests}");
         let mut document =
@@ -104,7 +104,7 @@ fn the_media_cache_example_writes_fast_until_the_cache_is_full() {
 }
 
 #[test]
-fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
+fn scan_example_reads_gaps_without_delay() {
     // A twentieth of the drive and once: the example itself takes its time.
     let overrides =
         ["--set", "freeblock.tasks[0].sample_share=0.05", "--set", "freeblock.tasks[0].rounds=1"];
@@ -130,7 +130,7 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
 }
 
 #[test]
-fn the_example_of_several_tasks_serves_each_task() {
+fn tasks_example_serves_each_task() {
     let overrides =
         ["--set", "workload.requests=4000", "--set", "freeblock.tasks[0].sample_share=0.01"];
     let mut arguments = vec!["sim", "examples/tasks.toml"];
@@ -160,7 +160,7 @@ fn the_example_of_several_tasks_serves_each_task() {
 }
 
 #[test]
-fn the_backup_example_has_every_block_and_says_what_was_copied() {
+fn backup_example_has_every_block() {
     let mut arguments =
         vec!["sim", "examples/backup.toml", "--set", "freeblock.tasks[0].length=256MiB"];
     let text = stdout(&arguments);
@@ -179,7 +179,7 @@ fn the_backup_example_has_every_block_and_says_what_was_copied() {
 }
 
 #[test]
-fn the_write_example_writes_each_block_unless_a_request_does_and_delays_none() {
+fn write_example_writes_blocks_without_delay() {
     let mut arguments =
         vec!["sim", "examples/write.toml", "--set", "freeblock.tasks[0].length=32MiB"];
     let text = stdout(&arguments);
@@ -204,7 +204,7 @@ fn used(arguments: &[&str], kind: &str) -> (impl Fn(&str) -> u64 + use<>, serde_
 }
 
 #[test]
-fn the_compare_example_compares_pairs_within_its_memory_and_delays_nobody() {
+fn compare_example_pairs_within_memory() {
     let length =
         ["--set", "freeblock.tasks[0].length=16MiB", "--set", "freeblock.tasks[0].rounds=1"];
     let arguments = [&["sim", "examples/compare.toml"], &length[..]].concat();
@@ -234,7 +234,7 @@ fn cache_of(example: &str, overrides: &[&str]) -> (serde_json::Value, serde_json
 }
 
 #[test]
-fn the_prefetch_example_finds_in_memory_what_gaps_have_read() {
+fn prefetch_example_hits_gap_reads() {
     let text = stdout(&["sim", "examples/prefetch.toml", "--set", "workload.requests=5000"]);
     for words in ["prefetched before seeks", "prefetched free blocks"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -247,7 +247,7 @@ fn the_prefetch_example_finds_in_memory_what_gaps_have_read() {
 }
 
 #[test]
-fn the_write_back_example_does_writes_at_once_and_most_of_them_for_free() {
+fn write_back_example_mostly_free() {
     let text = stdout(&["sim", "examples/write-back.toml", "--set", "workload.requests=5000"]);
     assert!(text.contains("in rotational gaps"), "{text}");
     let (with, result) = cache_of("examples/write-back.toml", &[]);
@@ -263,7 +263,7 @@ fn the_write_back_example_does_writes_at_once_and_most_of_them_for_free() {
 }
 
 #[test]
-fn the_postmark_example_does_more_transactions_when_gaps_or_nobody_clean() {
+fn postmark_example_faster_with_free_cleaning() {
     let last = |cleaner: &str| {
         let cleaner = format!("workload.cleaner={cleaner}");
         // So full that there is something to clean in a short pass.
@@ -293,7 +293,7 @@ fn the_postmark_example_does_more_transactions_when_gaps_or_nobody_clean() {
 }
 
 #[test]
-fn a_result_of_postmark_says_what_is_not_its_own_and_what_is_in_the_way_of_its_cleaner() {
+fn postmark_result_says_foreign_and_cleaner_limits() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("sim.html");
     let said = |sets: &[&str]| {
@@ -330,7 +330,7 @@ fn a_result_of_postmark_says_what_is_not_its_own_and_what_is_in_the_way_of_its_c
 }
 
 #[test]
-fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
+fn idle_example_separates_idle_cost_from_free() {
     let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
     let text = stdout(&arguments);
     assert!(text.contains("Idle time") && text.contains("of them delayed"), "{text}");
@@ -347,7 +347,7 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
 }
 
 #[test]
-fn the_example_of_a_host_scheduler_predicts_the_drive_and_is_rarely_late() {
+fn host_scheduler_example_predicts_drive() {
     let result = result("outside.toml");
     let seen = |key: &str| result["host"][key].as_f64().unwrap();
     assert!(seen("within_50us") > 0.97 * seen("predicted"), "{}", result["host"]);
@@ -366,7 +366,7 @@ fn the_example_of_a_host_scheduler_predicts_the_drive_and_is_rarely_late() {
 }
 
 #[test]
-fn every_example_is_run_by_a_test() {
+fn examples_all_have_tests() {
     let folder = std::fs::read_dir(super::run::repository().join("examples")).unwrap();
     let mut names: Vec<String> =
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -7,14 +7,14 @@ fn assert_code(code: i32, args: &[&str]) {
 }
 
 #[test]
-fn zero_is_done() {
+fn exit_0_when_done() {
     assert_code(0, &["--help"]);
     assert_code(0, &["drive", "show", "atlas10k"]);
     assert_code(0, &["trace", "formats"]);
 }
 
 #[test]
-fn one_is_a_failure_of_what_was_understood() {
+fn exit_1_on_failure_of_understood() {
     let bench =
         Bench::new("arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n0,R,x,8,0,1\n");
     let trace = &*bench.at("trace.csv");
@@ -32,7 +32,7 @@ fn one_is_a_failure_of_what_was_understood() {
 }
 
 #[test]
-fn one_is_a_claim_whose_recording_is_missing() {
+fn exit_1_on_claim_without_recording() {
     let bench = Bench::new(SMALL_TRACE);
     let folder = bench.at("nothing");
     let ran = run(&["reproduce", "beyond.scrub-24tb", "--quick", "--recordings", &folder]);
@@ -44,7 +44,7 @@ fn one_is_a_claim_whose_recording_is_missing() {
 }
 
 #[test]
-fn zero_is_a_claim_on_a_generated_trace_which_says_where_the_real_one_is() {
+fn exit_0_on_claim_with_generated_trace() {
     let bench = Bench::new(SMALL_TRACE);
     let (folder, page) = (bench.at("nothing"), bench.at("page.html"));
     let args = ["reproduce", "tr96.fig8", "--quick", "--recordings", &folder, "--report", &page];
@@ -61,7 +61,7 @@ fn zero_is_a_claim_on_a_generated_trace_which_says_where_the_real_one_is() {
 }
 
 #[test]
-fn one_is_an_experiment_that_is_wrong_by_its_file_or_by_an_override() {
+fn exit_1_on_wrong_experiment_or_override() {
     let bench = Bench::new(SMALL_TRACE);
     let (good, bad) = (&*bench.at("sim.toml"), &*bench.at("bad.toml"));
     let workload = "workload = { kind = \"closed\", requests = 10 }\n";
@@ -82,7 +82,7 @@ fn one_is_an_experiment_that_is_wrong_by_its_file_or_by_an_override() {
 }
 
 #[test]
-fn two_is_a_command_line_that_is_wrong_or_names_what_there_is_not() {
+fn exit_2_on_wrong_command_line() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, config) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
     assert_code(2, &[]);
@@ -100,7 +100,7 @@ fn two_is_a_command_line_that_is_wrong_or_names_what_there_is_not() {
 }
 
 #[test]
-fn an_error_goes_to_stderr_also_with_json() {
+fn errors_to_stderr_also_with_json() {
     let ran = run(&["trace", "info", "no/such/trace.csv", "--json"]);
     assert_eq!((ran.code, &*ran.stdout), (1, ""));
     assert!(ran.stderr.starts_with("error: no/such/trace.csv: "), "{}", ran.stderr);
@@ -108,7 +108,7 @@ fn an_error_goes_to_stderr_also_with_json() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_stdout_that_cannot_be_written_is_a_failure() {
+fn stdout_unwritable_is_failure() {
     let full = std::fs::File::create("/dev/full").unwrap();
     let output = command(&["drive", "list"]).stdout(full).output().unwrap();
     let ran = finish(output);

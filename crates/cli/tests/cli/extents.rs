@@ -113,7 +113,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_scan_of_a_list_delivers_its_blocks_alone_and_each_once() {
+fn scan_of_list_delivers_blocks_once() {
     let (world, disk) = filled();
     let list = world.path("list");
     let end = world.blocks * 512;
@@ -141,7 +141,7 @@ fn a_scan_of_a_list_delivers_its_blocks_alone_and_each_once() {
 }
 
 #[test]
-fn a_list_that_is_none_is_refused_with_file_and_line() {
+fn list_malformed_refused_with_line() {
     let (world, _) = filled();
     let (list, control) = (world.path("list"), world.control());
     let args = ["scrub", "--control", text(&control), "--extents", text(&list)];
@@ -172,7 +172,7 @@ fn a_list_that_is_none_is_refused_with_file_and_line() {
 }
 
 #[test]
-fn a_scan_of_what_is_allocated_has_all_files_and_no_free_block() {
+fn scan_of_allocated_has_all_files() {
     let (world, disk) = with_file_system(|_| {});
     let options = ["--allocated", "--offset", "64KiB", "--block-size", "1KiB"];
     let (there, ran) = scanned(&world, &options, &disk);
@@ -192,7 +192,7 @@ fn a_scan_of_what_is_allocated_has_all_files_and_no_free_block() {
 }
 
 #[test]
-fn a_backup_of_what_is_allocated_is_as_large_as_the_drive_and_zeros_elsewhere() {
+fn backup_of_allocated_has_zeros_elsewhere() {
     let (world, disk) = with_file_system(|_| {});
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", text(&out), "--promote", "--control", text(&control)];
@@ -226,7 +226,7 @@ fn a_backup_of_what_is_allocated_is_as_large_as_the_drive_and_zeros_elsewhere() 
 }
 
 #[test]
-fn a_mounted_file_system_is_scanned_with_a_word_and_not_backed_up() {
+fn mounted_file_system_scanned_not_backed_up() {
     // As the kernel leaves one without a journal while it is mounted.
     let (world, disk) = with_file_system(|superblock| superblock[0x3a] = 0);
     let options = ["--allocated", "--offset", "64KiB"];
@@ -240,7 +240,7 @@ fn a_mounted_file_system_is_scanned_with_a_word_and_not_backed_up() {
 }
 
 #[test]
-fn a_backup_ends_when_the_file_system_is_written_while_its_bitmaps_are_read() {
+fn backup_ends_when_bitmaps_change() {
     let (world, disk) = with_file_system(|_| {});
     let superblock = &disk[OFFSET as usize + 1024..][..1024];
     let (is_over, mut client) = (AtomicBool::new(false), world.client());
@@ -263,7 +263,7 @@ fn a_backup_ends_when_the_file_system_is_written_while_its_bitmaps_are_read() {
 }
 
 #[test]
-fn what_is_no_file_system_of_ours_is_refused_by_its_name() {
+fn file_system_unknown_refused_by_name() {
     let (world, _) = filled();
     let ran = world.verb("scan --allocated");
     assert!(ran.code == 1 && ran.stderr.contains("but something unknown"), "{}", ran.stderr);
@@ -276,7 +276,7 @@ fn what_is_no_file_system_of_ours_is_refused_by_its_name() {
 }
 
 #[test]
-fn files_that_have_no_blocks_on_the_drive_are_refused() {
+fn files_without_blocks_are_refused() {
     let (world, _) = filled();
     let ran = world.verb("scan --files /no/such/file");
     assert!(ran.code == 1 && ran.stderr.contains("--files /no/such/file: "), "{}", ran.stderr);

@@ -33,7 +33,7 @@ name = "assumed: for a test"
 "#;
 
 #[test]
-fn a_drive_file_is_written_that_builds_and_has_a_source_for_every_value() {
+fn extracted_drive_builds_with_sources() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("small.toml", SMALL);
     let target = format!("emulated:{}?reply_jitter=10us&seed=3", bench.at("small.toml"));
@@ -73,7 +73,7 @@ fn a_drive_file_is_written_that_builds_and_has_a_source_for_every_value() {
 }
 
 #[test]
-fn the_same_seeds_find_the_same_bytes_and_a_person_reads_how_sure_each_value_is() {
+fn extract_repeats_by_seed_and_shows_confidence() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("small.toml", SMALL);
     let target = format!("emulated:{}?seek_jitter=30us", bench.at("small.toml"));
@@ -98,7 +98,7 @@ fn the_same_seeds_find_the_same_bytes_and_a_person_reads_how_sure_each_value_is(
 }
 
 #[test]
-fn blocks_that_cannot_be_read_are_counted_and_named_and_not_taken_for_none() {
+fn extract_counts_and_names_unreadable_blocks() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("small.toml", SMALL);
     let file = bench.at("found.toml");
@@ -146,7 +146,7 @@ fn scratched() -> String {
 }
 
 #[test]
-fn of_a_drive_that_contradicts_its_file_this_is_said_everywhere_with_exit_code_1() {
+fn extract_of_contradicting_drive_exits_1() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("scratched.toml", &scratched());
     let target = format!("emulated:{}?reply_jitter=10us&seed=3", bench.at("scratched.toml"));
@@ -175,7 +175,7 @@ fn of_a_drive_that_contradicts_its_file_this_is_said_everywhere_with_exit_code_1
 }
 
 #[test]
-fn what_is_no_target_is_refused_and_nothing_is_written() {
+fn extract_refuses_wrong_target_writes_nothing() {
     let bench = Bench::new(SMALL_TRACE);
     let file = bench.at("found.toml");
     for (target, code, text) in [
@@ -200,7 +200,7 @@ fn what_is_no_target_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn what_has_no_rotation_is_refused_with_the_way_out_and_leaves_nothing_to_resume() {
+fn extract_without_rotation_refused_leaves_nothing() {
     // A file, served from memory.
     let world = World::file();
     let target = format!("nbd+unix:///?socket={}", world.path("socket").display());
@@ -214,7 +214,7 @@ fn what_has_no_rotation_is_refused_with_the_way_out_and_leaves_nothing_to_resume
 }
 
 #[test]
-fn ctrl_c_ends_an_extraction_with_how_it_goes_on() {
+fn extract_ctrl_c_says_how_to_resume() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("small.toml", SMALL);
     let (socket, file) = (bench.at("socket"), bench.at("found.toml"));
@@ -238,7 +238,7 @@ fn ctrl_c_ends_an_extraction_with_how_it_goes_on() {
 }
 
 #[test]
-fn a_journal_that_does_not_fit_is_left_as_it_is() {
+fn extract_leaves_unfit_journal_alone() {
     let bench = Bench::new(SMALL_TRACE);
     let (disk, file) = (bench.at("disk"), bench.at("found.toml"));
     let journal = format!("{file}.journal");
@@ -293,7 +293,7 @@ fn wait_for_answers(child: &mut Child, journal: &str, count: usize) -> bool {
 
 /// The short form of the next test: no value is checked, so a busy machine may run it.
 #[test]
-fn an_extraction_over_nbd_that_breaks_off_goes_on_where_it_was() {
+fn extract_over_nbd_resumes_after_break() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("small.toml", SMALL);
     let (socket, file) = (bench.at("socket"), bench.at("found.toml"));
@@ -318,7 +318,7 @@ fn an_extraction_over_nbd_that_breaks_off_goes_on_where_it_was() {
 
 #[test]
 #[ignore = "times a drive in real time, alone on the machine: `make test-real-time`"]
-fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between() {
+fn extract_nbd_real_time_despite_break() {
     let bench = Bench::new(SMALL_TRACE);
     // Small enough for some minutes, most of which are requests held against the file.
     let tiny = SMALL
@@ -412,7 +412,7 @@ fn fraction(text: &str) -> f64 {
 }
 
 #[test]
-fn the_tracks_of_a_drive_whose_surfaces_differ_are_a_table_and_a_picture() {
+fn extract_differing_surfaces_table_and_picture() {
     let bench = Bench::new(SMALL_TRACE);
     // Two bands of twelve cylinders on surfaces of 250, 240 and 225 blocks a track.
     let differing = SMALL

@@ -8,7 +8,7 @@ fn too_large() -> String {
 }
 
 #[test]
-fn a_failed_run_leaves_no_file_behind() {
+fn failed_run_leaves_no_file() {
     let bench = Bench::new(&too_large());
     let (log, report) = (bench.at("log.parquet"), bench.at("report.html"));
     let outputs = ["--log", &log, "--report", &report, "--set", "workload.fit=wrap"];
@@ -21,7 +21,7 @@ fn a_failed_run_leaves_no_file_behind() {
 }
 
 #[test]
-fn a_conversion_that_fails_leaves_no_file_behind() {
+fn failed_conversion_leaves_no_file() {
     let bench = Bench::new(&SMALL_TRACE.replace("20000000,W", "20000000,X"));
     for output in ["copy.parquet", "copy.csv.zst"] {
         let ran = run(&["trace", "convert", &bench.at("trace.csv"), &bench.at(output)]);
@@ -31,7 +31,7 @@ fn a_conversion_that_fails_leaves_no_file_behind() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_known_before_the_run() {
+fn report_unwritable_known_before_run() {
     let bench = Bench::new(SMALL_TRACE);
     for name in ["nosuch/report.html", ""] {
         let ran = run(&["sim", &bench.at("sim.toml"), "--report", &bench.at(name)]);
@@ -44,7 +44,7 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
 }
 
 #[test]
-fn a_folder_that_can_be_made_in_part_only_leaves_no_part() {
+fn folder_made_in_part_is_removed() {
     let bench = Bench::new(SMALL_TRACE);
     // No file system has names of 300 bytes; the folder around it can be made.
     let out = bench.at(&format!("deep/{}", "n".repeat(300)));
@@ -54,7 +54,7 @@ fn a_folder_that_can_be_made_in_part_only_leaves_no_part() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_created() {
+fn folder_missing_named_before_run() {
     let bench = Bench::new(SMALL_TRACE);
     let (sim, folder, out) =
         (bench.at("sim.toml"), bench.at("nosuch"), bench.at("nosuch/out.parquet"));
@@ -75,7 +75,7 @@ fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_cr
 }
 
 #[test]
-fn a_log_by_another_name_than_that_of_parquet_is_refused_before_the_run() {
+fn log_not_parquet_refused_before_run() {
     let bench = Bench::new(SMALL_TRACE);
     for name in ["log.csv", "log.csv.zst", "log"] {
         let ran = run(&["sim", &bench.at("sim.toml"), "--log", &bench.at(name)]);
@@ -88,7 +88,7 @@ fn a_log_by_another_name_than_that_of_parquet_is_refused_before_the_run() {
 }
 
 #[test]
-fn a_socket_in_a_folder_that_is_not_there_is_named_with_its_option_and_the_folder() {
+fn socket_folder_missing_named_with_option() {
     let bench = Bench::new(SMALL_TRACE);
     let (socket, folder) = (bench.at("nosuch/socket"), bench.at("nosuch"));
     let at_hand = bench.at("socket");
@@ -113,7 +113,7 @@ fn a_socket_in_a_folder_that_is_not_there_is_named_with_its_option_and_the_folde
 }
 
 #[test]
-fn a_simulation_writes_its_log_and_its_report() {
+fn simulation_writes_log_and_report() {
     let bench = Bench::new(SMALL_TRACE);
     let (log, report) = (bench.at("log.parquet"), bench.at("report.html"));
     stdout(&["sim", &bench.at("sim.toml"), "--log", &log, "--report", &report]);
@@ -125,7 +125,7 @@ fn a_simulation_writes_its_log_and_its_report() {
 }
 
 #[test]
-fn a_study_writes_the_page_and_the_document_that_it_prints() {
+fn study_writes_printed_page_and_document() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, out) = (bench.at("trace.csv"), bench.at("deep/out"));
     let study = ["study", &trace, "--drive", "tr96", "--out", &out];
@@ -140,7 +140,7 @@ fn a_study_writes_the_page_and_the_document_that_it_prints() {
 }
 
 #[test]
-fn the_experiments_of_a_study_give_its_numbers_when_they_run_alone() {
+fn study_experiments_repeat_alone() {
     let line = |at: u64| format!("{},R,{},4096,0,\n", at * 20_000_000, at * 7_919 % 500 * 8192);
     let rows: String = (0..400).map(line).collect();
     let bench =
@@ -177,7 +177,7 @@ fn the_experiments_of_a_study_give_its_numbers_when_they_run_alone() {
 }
 
 #[test]
-fn a_converted_trace_holds_what_the_original_did() {
+fn converted_trace_equals_original() {
     let bench = Bench::new(SMALL_TRACE);
     let copy = bench.at("copy.parquet");
     let said = stdout(&["trace", "convert", &bench.at("trace.csv"), &copy]);
@@ -188,7 +188,7 @@ fn a_converted_trace_holds_what_the_original_did() {
 }
 
 #[test]
-fn a_converted_trace_keeps_force_unit_access_and_info_counts_it() {
+fn converted_trace_keeps_fua() {
     let forced = SMALL_TRACE.replace("409600,8192,0", "409600,8192,1");
     let bench = Bench::new(&forced);
     let [copy, back] = ["copy.parquet", "back.csv"].map(|name| bench.at(name));
@@ -220,7 +220,7 @@ const SERVE: [&str; 6] = ["serve", "disk", "--drive", "atlas10k", "--socket", "n
 const EMULATE: [&str; 6] = ["emulate", "atlas10k", "--store", "store", "--socket", "nosuch/socket"];
 
 #[test]
-fn a_server_on_a_full_file_system_does_not_start_and_leaves_nothing_behind() {
+fn server_on_full_file_system_leaves_nothing() {
     let full = format!("{DISK}; cat /dev/zero > fill 2> /dev/null || true; export TMPDIR=.");
     let unnamed = [&EMULATE[..2], &EMULATE[4..]].concat();
     for (args, texts) in [
@@ -237,7 +237,7 @@ fn a_server_on_a_full_file_system_does_not_start_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_server_whose_file_has_more_holes_than_there_is_room_says_so() {
+fn server_says_holes_exceed_room() {
     for (args, name) in [(SERVE, "disk"), (EMULATE, "store")] {
         let text = format!("note: 0.001 GB are left where {name} is and 9.199 GB may come: ");
         for (room, is_short) in [(1 << 20, true), (10 << 30, false)] {
@@ -250,7 +250,7 @@ fn a_server_whose_file_has_more_holes_than_there_is_room_says_so() {
 }
 
 #[test]
-fn a_path_in_an_experiment_counts_from_its_folder_and_one_by_set_from_the_current_one() {
+fn experiment_paths_relative_to_own_folder() {
     let (bench, current) = (Bench::new(SMALL_TRACE), tempfile::tempdir().unwrap());
     let sim = &*bench.at("sim.toml");
     bench.put("mine.toml", &stdout(&["drive", "show", "tr96", "--toml"]));

@@ -27,7 +27,7 @@ fn traces(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn every_drive_has_a_row_and_what_is_no_trace_says_so() {
+fn fleet_has_row_for_every_drive() {
     let folder = tempfile::tempdir().unwrap();
     let traces = traces(folder.path());
     fs::write(traces.join("notes.txt"), "not a trace\n").unwrap();
@@ -64,7 +64,7 @@ fn every_drive_has_a_row_and_what_is_no_trace_says_so() {
 }
 
 #[test]
-fn devices_of_a_file_are_a_fleet_and_no_folder_of_the_user_is_touched() {
+fn fleet_of_devices_leaves_user_folders() {
     let folder = tempfile::tempdir().unwrap();
     let (out, file) = (folder.path().join("out"), folder.path().join("two.csv"));
     let own = out.join("devices/notes.txt");
@@ -94,7 +94,7 @@ fn devices_of_a_file_are_a_fleet_and_no_folder_of_the_user_is_touched() {
 }
 
 #[test]
-fn wrong_words_say_the_way_out() {
+fn fleet_wrong_words_answered_with_help() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (empty, list, out) = (at("empty"), at("list.csv"), at("out"));

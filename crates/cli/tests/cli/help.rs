@@ -32,7 +32,7 @@ const VERBS: &[&[&str]] = &[
 ];
 
 #[test]
-fn every_verb_says_what_it_does_and_shows_an_example() {
+fn help_of_every_verb_has_example() {
     for verb in VERBS {
         let help = stdout(&[verb, &["--help"][..]].concat());
         let first = help.lines().next().unwrap();
@@ -43,7 +43,7 @@ fn every_verb_says_what_it_does_and_shows_an_example() {
 }
 
 #[test]
-fn the_help_of_sim_lists_every_policy() {
+fn help_of_sim_lists_policies() {
     let help = stdout(&["sim", "--help"]);
     use freewheel::experiments::{LINUX_SCHEDULERS, POLICIES};
     for row in POLICIES.iter().chain(LINUX_SCHEDULERS) {
@@ -52,7 +52,7 @@ fn the_help_of_sim_lists_every_policy() {
 }
 
 #[test]
-fn the_help_of_cache_lists_every_policy() {
+fn help_of_cache_lists_policies() {
     let help = stdout(&["cache", "--help"]);
     let list = help.lines().find(|line| line.starts_with("Policies: ")).unwrap();
     let names: Vec<&str> = freewheel::caches::CACHE_POLICIES.iter().map(|row| row.name).collect();

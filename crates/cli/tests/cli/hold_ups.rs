@@ -125,7 +125,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_no_client_and_no_stop() {
+fn unread_log_holds_up_nobody() {
     let place = Place::new();
     let (mut reader, writer) = full_pipe();
     let mut server = Running::spawn(place.command().stderr(writer));
@@ -167,7 +167,7 @@ fn shows(control: &mut File, text: &str) {
 }
 
 #[test]
-fn ctrl_s_in_the_terminal_of_a_server_holds_up_no_client_and_sigterm_ends_it() {
+fn ctrl_s_holds_up_no_client() {
     let place = Place::new();
     let (mut control, terminal) = terminal();
     let end = || Stdio::from(terminal.try_clone().unwrap());
@@ -189,7 +189,7 @@ fn ctrl_s_in_the_terminal_of_a_server_holds_up_no_client_and_sigterm_ends_it() {
 }
 
 #[test]
-fn a_log_on_a_full_disk_holds_up_nobody() {
+fn log_on_full_disk_holds_up_nobody() {
     let place = Place::new();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut server = Running::spawn(place.command().stderr(full));
@@ -222,7 +222,7 @@ fn limited(place: &Place, shell: &str, program: &Path, log: File) -> Command {
 }
 
 #[test]
-fn without_threads_clients_are_closed_and_those_before_are_served() {
+fn thread_shortage_closes_only_new_clients() {
     const USER: u32 = 64_321;
     if !getuid().is_root() {
         println!(
@@ -272,7 +272,7 @@ fn without_threads_clients_are_closed_and_those_before_are_served() {
 }
 
 #[test]
-fn without_descriptors_clients_are_closed_and_those_before_are_served() {
+fn descriptor_shortage_closes_only_new_clients() {
     let place = Place::new();
     let log = place.path("log");
     let mut server = Running::spawn(&mut limited(
@@ -310,7 +310,7 @@ fn without_descriptors_clients_are_closed_and_those_before_are_served() {
 }
 
 #[test]
-fn a_server_that_is_halted_is_said_to_be_silent() {
+fn halted_server_is_called_silent() {
     let place = Place::new();
     let server = Running::spawn(&mut place.command());
     let mut server = server;

@@ -1,7 +1,7 @@
 use super::run::{Bench, SMALL_TRACE, command, document, finish};
 
 #[test]
-fn every_verb_prints_one_document_with_its_schema_version() {
+fn json_document_of_every_verb_has_version() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, config) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
     let (copy, out) = (&*bench.at("copy.parquet"), &*bench.at("out"));
@@ -23,7 +23,7 @@ fn every_verb_prints_one_document_with_its_schema_version() {
 }
 
 #[test]
-fn trace_info_has_the_fields_that_other_tools_read() {
+fn trace_info_has_fields_for_tools() {
     let bench = Bench::new(SMALL_TRACE);
     let info = document(&["trace", "info", &bench.at("trace.csv"), "--json"]);
     assert_eq!(info["format"], "freewheel-csv");
@@ -51,7 +51,7 @@ fn trace_info_counts_what_was_recorded() {
 }
 
 #[test]
-fn a_simulation_repeats_its_resolved_config_and_the_override_in_it() {
+fn simulation_document_repeats_resolved_config() {
     let args = ["sim", "examples/random.toml", "--set", "workload.requests=300", "--seed", "9"];
     let run = document(&[&args[..], &["--json"]].concat());
     assert_eq!(run["config"]["workload"]["requests"], 300);
@@ -64,7 +64,7 @@ fn a_simulation_repeats_its_resolved_config_and_the_override_in_it() {
 
 /// The way out that the refusal of a log names.
 #[test]
-fn an_independent_drive_is_run_alone_with_the_seed_in_the_document() {
+fn independent_drive_reruns_alone_by_seed() {
     let sim =
         |more: &[&str]| document(&[&["sim", "examples/oltp.toml", "--json"][..], more].concat());
     let all = sim(&["--set", "array.layout=independent", "--set", "array.drives=3"]);
@@ -87,7 +87,7 @@ fn an_independent_drive_is_run_alone_with_the_seed_in_the_document() {
 }
 
 #[test]
-fn drive_show_gives_modelled_and_advertised_values() {
+fn drive_show_gives_modelled_and_advertised() {
     let sheet = document(&["drive", "show", "exos-x24-24tb", "--json"]);
     let outer = sheet["zones"][0]["sustained_bytes_per_second"].as_f64().unwrap();
     assert!((outer / 285e6 - 1.0).abs() < 0.05, "outermost zone: {outer} bytes a second");
@@ -103,7 +103,7 @@ fn drive_show_gives_modelled_and_advertised_values() {
 }
 
 #[test]
-fn a_drive_with_two_actuators_is_shown_and_listed_whole() {
+fn drive_with_two_actuators_shown_whole() {
     let shown = document(&["drive", "show", "exos-2x18-18tb", "--json"]);
     assert_eq!(shown["drive"]["actuators"], 2);
     let of_one: u64 = shown["zones"]
@@ -122,7 +122,7 @@ fn a_drive_with_two_actuators_is_shown_and_listed_whole() {
 const TB24: freewheel::measures::Bytes = freewheel::measures::Bytes::new(24_000_000_000_000);
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn reader_going_away_is_no_error() {
     let mut show = command(&["drive", "show", "exos-x24-24tb", "--json"]);
     show.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = show.spawn().unwrap();

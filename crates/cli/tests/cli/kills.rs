@@ -201,7 +201,7 @@ fn refresh(folder: &Path, socket: &Path) {
 }
 
 #[test]
-fn nothing_flushed_is_lost_when_the_server_is_killed_under_load() {
+fn flushed_data_survive_server_kill() {
     let folder = tempfile::tempdir().unwrap();
     let (disk, socket) = (disk(folder.path()), folder.path().join("socket"));
     let uri = uri(&socket);
@@ -225,7 +225,7 @@ fn nothing_flushed_is_lost_when_the_server_is_killed_under_load() {
 
 /// The page cache of a killed server stays, so only this finds one that does not pass flushes on.
 #[test]
-fn nothing_flushed_is_lost_when_the_disks_power_is_cut_under_load() {
+fn flushed_data_survive_power_cut() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (store, disk, socket) = (at("store"), folder.path().join("disk"), at("socket"));

@@ -76,7 +76,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn a_conversion_that_a_signal_ends_leaves_nothing() {
+fn conversion_ended_by_signal_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let at = |name: &str| folder.join(name).display().to_string();
@@ -99,7 +99,7 @@ fn a_conversion_that_a_signal_ends_leaves_nothing() {
 }
 
 #[test]
-fn a_trace_from_a_pipe_that_is_kept_for_a_second_reading_goes_with_a_signal() {
+fn piped_trace_copy_removed_on_signal() {
     let folder = tempfile::tempdir().unwrap();
     let trace = long_trace();
     for (name, number) in [("-INT", 2), ("-TERM", 15)] {
@@ -118,7 +118,7 @@ fn a_trace_from_a_pipe_that_is_kept_for_a_second_reading_goes_with_a_signal() {
 }
 
 #[test]
-fn a_signal_that_the_shell_ignores_for_a_program_stays_ignored() {
+fn signal_ignored_by_shell_stays_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new("sh")
         .args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_freewheel")])

@@ -27,7 +27,7 @@ fn trace(op: char, requests: u64, blocks: u64) -> Bench {
 const LONGEST: u64 = u32::MAX as u64;
 
 #[test]
-fn a_request_longer_than_any_device_takes_is_an_error_with_its_line() {
+fn request_too_long_is_error_with_line() {
     for op in ['R', 'W'] {
         let bench = trace(op, 2, LONGEST);
         let at = bench.at("trace.csv");
@@ -47,7 +47,7 @@ fn a_request_longer_than_any_device_takes_is_an_error_with_its_line() {
 }
 
 #[test]
-fn long_requests_and_trims_take_little_memory() {
+fn requests_and_trims_long_take_little_memory() {
     for (op, requests, blocks, touched) in
         [('T', 200, LONGEST, 0), ('W', 2000, 1 << 23, 2000u64 << 32)]
     {
@@ -60,7 +60,7 @@ fn long_requests_and_trims_take_little_memory() {
 }
 
 #[test]
-fn a_document_without_an_end_is_an_error() {
+fn document_without_end_is_error() {
     for args in [
         &["drive", "show", "/dev/zero"][..],
         &["sim", "/dev/zero"],
@@ -81,7 +81,7 @@ fn a_document_without_an_end_is_an_error() {
 }
 
 #[test]
-fn an_experiment_is_read_from_a_pipe() {
+fn experiment_read_from_pipe() {
     let bench = Bench::new(super::run::SMALL_TRACE);
     let text = std::fs::read_to_string(bench.at("sim.toml")).unwrap();
     let text = text.replace("trace.csv", &bench.at("trace.csv"));
@@ -94,7 +94,7 @@ fn an_experiment_is_read_from_a_pipe() {
 }
 
 #[test]
-fn a_server_that_may_not_have_its_memory_does_not_start() {
+fn server_without_memory_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket").display().to_string();
     for args in [

@@ -8,7 +8,7 @@ fn message(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_wrong_name_is_answered_with_the_names_there_are() {
+fn wrong_name_answered_with_valid_names() {
     let bench = Bench::new(SMALL_TRACE);
     let drive = message(&["drive", "show", "atlas"]);
     let lists = "`freewheel drive list` shows them";
@@ -23,7 +23,7 @@ fn a_wrong_name_is_answered_with_the_names_there_are() {
 }
 
 #[test]
-fn a_malformed_record_is_named_with_its_value_and_the_way_out() {
+fn malformed_record_named_with_value_and_help() {
     let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
     let error = message(&["trace", "info", &bench.at("trace.csv")]);
     assert!(error.contains("trace.csv: line 3 (record 2, ") && error.contains("`-7`"), "{error}");
@@ -45,7 +45,7 @@ fn lenient_reading_says_what_it_skipped() {
 }
 
 #[test]
-fn a_trace_with_some_completions_is_said_to_have_so_many() {
+fn trace_with_some_completions_says_count() {
     let bench = Bench::new(&SMALL_TRACE.replace(",12000000", ","));
     let said = stdout(&["trace", "info", &bench.at("trace.csv")]);
     assert!(said.contains("completions              recorded of 4 of 5 requests"), "{said}");
@@ -54,7 +54,7 @@ fn a_trace_with_some_completions_is_said_to_have_so_many() {
 }
 
 #[test]
-fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() {
+fn experiment_wrong_key_shown_with_line() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("sim.toml", "drive = \"tr96\"\n\n[workload]\nkind = \"closed\"\nthinks = \"1ms\"\n");
     let error = message(&["sim", &bench.at("sim.toml")]);
@@ -68,7 +68,7 @@ fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() 
 
 /// Faults read the same for a value in the file and by an override: origin, key, value, way out.
 #[test]
-fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_override() {
+fn experiment_errors_same_in_file_and_override() {
     let bench = Bench::new(SMALL_TRACE);
     let (good, bad) = (&*bench.at("good.toml"), &*bench.at("bad.toml"));
     let workload = "workload = { kind = \"closed\", requests = 10 }\n";
@@ -141,7 +141,7 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
 
 /// The recorded trace reaches 12.3 GiB of its 16 GiB disk; the Atlas 10K holds 9.1 GB.
 #[test]
-fn a_trace_larger_than_the_drive_is_refused_with_both_sizes_and_three_ways_out() {
+fn trace_larger_than_drive_is_refused() {
     let trace = "data/recorded/pgbench-ext4.csv.zst";
     let error = message(&["study", trace, "--drive", "atlas10k"]);
     for text in ["12.3 GiB", "8.57 GiB", "larger drive (--drive NAME)", "--wrap", "--scale"] {
@@ -155,7 +155,7 @@ fn a_trace_larger_than_the_drive_is_refused_with_both_sizes_and_three_ways_out()
 }
 
 #[test]
-fn a_log_of_independent_drives_is_refused_with_the_way_to_one_of_them() {
+fn log_of_independent_drives_is_refused() {
     let bench = Bench::new(SMALL_TRACE);
     let set = ["--set", "array.layout=independent", "--log", &bench.at("log.parquet")];
     let error = message(&[&["sim", &bench.at("sim.toml")][..], &set].concat());
@@ -166,7 +166,7 @@ fn a_log_of_independent_drives_is_refused_with_the_way_to_one_of_them() {
 }
 
 #[test]
-fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_for() {
+fn missing_file_and_folder_told_in_words() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, folder) = (&*bench.at("trace.csv"), &*bench.at("."));
     let (sim, nosuch, copy) = (&*bench.at("sim.toml"), &*bench.at("no.toml"), &*bench.at("a.csv"));
@@ -202,7 +202,7 @@ fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_
 }
 
 #[test]
-fn a_file_of_another_kind_is_told_what_it_is_and_what_takes_it() {
+fn file_of_other_kind_is_identified() {
     let bench = Bench::new(SMALL_TRACE);
     let [sim, trace, copy] = ["sim.toml", "trace.csv", "copy.parquet"].map(|name| bench.at(name));
     let (compressed, drive) = ("data/recorded/pgbench-ext4.csv.zst", "drives/tr96.toml");
@@ -225,7 +225,7 @@ fn a_file_of_another_kind_is_told_what_it_is_and_what_takes_it() {
 }
 
 #[test]
-fn a_slip_is_answered_with_the_name_that_was_probably_meant() {
+fn slip_answered_with_probable_name() {
     let bench = Bench::new(SMALL_TRACE);
     let (sim, slip) = (&*bench.at("sim.toml"), &*bench.at("sin.toml"));
     for (args, meant) in [

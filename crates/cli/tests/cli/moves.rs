@@ -137,7 +137,7 @@ fn read(bench: &Bench, name: &str) -> Option<String> {
 
 /// rsync would cut such a path at its first `/./`.
 #[test]
-fn a_dot_in_the_path_of_a_disk_or_of_the_folder_of_new_files_changes_nothing() {
+fn dot_in_path_changes_nothing() {
     with_each_rsync(|bench| {
         let dotted = disks(bench, 512).replace(&bench.at("a"), &bench.at("./a/"));
         let name = one_move(bench, &dotted, &[]);
@@ -147,7 +147,7 @@ fn a_dot_in_the_path_of_a_disk_or_of_the_folder_of_new_files_changes_nothing() {
 }
 
 #[test]
-fn a_copy_that_would_be_the_original_itself_is_none() {
+fn copy_onto_original_is_none() {
     with_each_rsync(|bench| {
         let name = one_move(bench, &disks(bench, 512), &[]);
         let stops = |says: &str| {
@@ -168,7 +168,7 @@ fn a_copy_that_would_be_the_original_itself_is_none() {
 }
 
 #[test]
-fn a_copy_is_on_its_disk_before_it_is_called_complete() {
+fn copy_is_synced_before_complete() {
     let bench = Bench::new("");
     let name = one_move(&bench, &disks(&bench, 512), &[]);
     stub(&bench, "mountpoint", "exit 0");
@@ -191,7 +191,7 @@ fn a_copy_is_on_its_disk_before_it_is_called_complete() {
 }
 
 #[test]
-fn a_copy_whose_original_is_gone_is_kept() {
+fn copy_without_original_is_kept() {
     with_each_rsync(|bench| {
         let name = one_move(bench, &disks(bench, 512), &[]);
         let other = write(bench, "elsewhere", "x");
@@ -219,7 +219,7 @@ fn a_copy_whose_original_is_gone_is_kept() {
 
 /// A file of 4 MB at 1 MB a second, killed after one and a half.
 #[test]
-fn a_file_whose_copy_was_killed_goes_on_where_it_was_and_gets_its_name_alone() {
+fn killed_copy_resumes_and_gets_name_alone() {
     use std::os::unix::fs::MetadataExt;
     if !has_rsync() {
         return;
@@ -247,7 +247,7 @@ fn a_file_whose_copy_was_killed_goes_on_where_it_was_and_gets_its_name_alone() {
 }
 
 #[test]
-fn again_takes_nothing_from_a_copy_and_no_copy_is_complete_by_its_note_alone() {
+fn again_keeps_copy_and_checks_note() {
     with_each_rsync(|bench| {
         let name = one_move(bench, &disks(bench, 512), &[]);
         std::fs::remove_file(bench.at(&format!("a/{name}"))).unwrap();
@@ -274,7 +274,7 @@ fn again_takes_nothing_from_a_copy_and_no_copy_is_complete_by_its_note_alone() {
 }
 
 #[test]
-fn only_what_the_usage_names_begins_a_copy() {
+fn copy_begins_only_on_documented_usage() {
     let bench = Bench::new("");
     let name = one_move(&bench, &disks(&bench, 512), &[]);
     stub(&bench, "mountpoint", "exit 0");
@@ -295,7 +295,7 @@ fn only_what_the_usage_names_begins_a_copy() {
 }
 
 #[test]
-fn a_name_that_another_file_has_is_free_once_that_is_renamed() {
+fn taken_name_is_free_after_rename() {
     with_each_rsync(|bench| {
         let twins = disks(bench, 512) + &file("hot//x/", 1, 0.0, "b") + &file("hot/y", 1, 0.0, "b");
         let name = one_move(bench, &twins, &[]);
@@ -312,7 +312,7 @@ fn a_name_that_another_file_has_is_free_once_that_is_renamed() {
 
 /// The hottest file is new. It goes to b, in whose place an archive is that has to leave first.
 #[test]
-fn a_new_file_is_copied_when_a_move_has_made_its_room() {
+fn new_file_copied_once_move_makes_room() {
     with_each_rsync(|bench| {
         let new = |text: String| text.replace("disk = \"a\"\n", "");
         let files = [
@@ -356,7 +356,7 @@ fn a_new_file_is_copied_when_a_move_has_made_its_room() {
 
 /// Disk b is full until its archive has gone to a; then one of the two hot files of a fits.
 #[test]
-fn the_commands_stop_where_a_disk_is_not_mounted_a_name_is_taken_or_an_original_is_in_the_way() {
+fn moves_stop_when_unmounted_or_name_taken() {
     let bench = Bench::new("");
     let files = [
         file("hot one", 150, 20.0, "a"),
@@ -418,7 +418,7 @@ fn kill(mut child: Child, with_children: bool) {
 /// Folder `hot/x` with eight files goes from a to b. Every step takes a while, and the script is killed in
 /// each of thirty parts of that time.
 #[test]
-fn a_killed_copy_is_finished_by_the_next_run_and_is_never_seen_in_part() {
+fn killed_copy_finished_by_next_run() {
     let bench = Bench::new("");
     let files = file("hot/x", 150, 20.0, "a") + &file("hot/y", 150, 19.0, "a");
     let snapshot = write(&bench, "two.toml", &(disks(&bench, 512) + &files));
@@ -484,7 +484,7 @@ fn a_killed_copy_is_finished_by_the_next_run_and_is_never_seen_in_part() {
 
 /// A copy whose size is right and whose contents are not, as a power cut leaves it.
 #[test]
-fn a_copy_gets_its_name_only_when_it_has_the_contents_of_its_original() {
+fn copy_named_only_with_original_contents() {
     let bench = Bench::new("");
     let files = file("hot", 150, 20.0, "a") + &file("warm", 150, 19.0, "a");
     let snapshot = write(&bench, "two.toml", &(disks(&bench, 512) + &files));
@@ -530,7 +530,7 @@ fn log_of_pages(bench: &Bench) -> String {
 }
 
 #[test]
-fn the_files_of_a_log_are_copied_from_the_folder_that_a_person_names() {
+fn log_files_copied_from_named_folder() {
     let bench = Bench::new("");
     let log = log_of_pages(&bench);
     let args = ["plan", "place", &log, "--disks", "2", "--drive", "tr96", "--requests", "1000"];
@@ -591,7 +591,7 @@ fn the_files_of_a_log_are_copied_from_the_folder_that_a_person_names() {
 }
 
 #[test]
-fn a_plan_without_commands_has_no_script_and_names_none() {
+fn plan_without_commands_has_no_script() {
     let bench = Bench::new("");
     let line = |number: u64| {
         format!("{}.000000\t{}\t{}\t8\t1\n", number * 9, number % 10 / 9, (number % 40) << 17)

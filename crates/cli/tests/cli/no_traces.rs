@@ -16,7 +16,7 @@ fn assert_says(error: &str, texts: &[&str]) {
 }
 
 #[test]
-fn a_file_of_sums_is_told_by_name_with_the_recording_that_has_requests() {
+fn statistics_file_named_with_usable_recording() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("iostat.txt", "Linux 6.1\n\nDevice   r/s   w/s   rkB/s\nsda   1.0   2.0   3.0\n");
     let file = bench.at("iostat.txt");
@@ -31,7 +31,7 @@ fn a_file_of_sums_is_told_by_name_with_the_recording_that_has_requests() {
 }
 
 #[test]
-fn an_unknown_file_is_answered_with_the_nearest_format_and_not_with_all_names() {
+fn unknown_file_answered_with_nearest_format() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("odd", "a\nfile of\nmany words\n0,8,512,r,1.5\n0,16,512,w,2.5\n");
     let error = refused(1, &["trace", "info", &bench.at("odd")]);
@@ -43,7 +43,7 @@ fn an_unknown_file_is_answered_with_the_nearest_format_and_not_with_all_names() 
 }
 
 #[test]
-fn a_second_trace_is_answered_with_the_loop_over_them() {
+fn second_trace_answered_with_loop() {
     let bench = Bench::new(SMALL_TRACE);
     let trace = bench.at("trace.csv");
     bench.put("b.csv", SMALL_TRACE);

@@ -21,7 +21,7 @@ fn write(bench: &Bench, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_jbod_gives_moves_a_page_and_commands() {
+fn jbod_gives_moves_page_and_commands() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let text = stdout(&["plan", "place", JBOD, "--requests", "5000", "--out", &out]);
@@ -38,7 +38,7 @@ fn a_jbod_gives_moves_a_page_and_commands() {
 }
 
 #[test]
-fn the_plan_is_the_same_in_every_run_and_says_what_other_disks_would_do() {
+fn plan_repeats_and_compares_other_disks() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let what_if = ["--add-disk", "exos-x24-24tb", "--replace", "bay-05=mg11-24tb"];
@@ -60,7 +60,7 @@ fn the_plan_is_the_same_in_every_run_and_says_what_other_disks_would_do() {
 }
 
 #[test]
-fn new_files_get_a_disk_and_balanced_disks_stay_as_they_are() {
+fn new_files_placed_balanced_disks_unchanged() {
     let bench = Bench::new("");
     let disks =
         "[[disks]]\nname = \"a\"\ndrive = \"tr96\"\n[[disks]]\nname = \"b\"\ndrive = \"tr96\"\n";
@@ -86,7 +86,7 @@ fn new_files_get_a_disk_and_balanced_disks_stay_as_they_are() {
 }
 
 #[test]
-fn what_is_wrong_in_a_snapshot_is_said_with_file_line_key_and_way_out() {
+fn snapshot_errors_name_file_line_key() {
     let bench = Bench::new("");
     let disk = "[[disks]]\nname = \"a\"\ndrive = \"tr96\"\n";
     let snapshot = |text: &str| write(&bench, "wrong.toml", &format!("{disk}{text}"));
@@ -138,7 +138,7 @@ fn what_is_wrong_in_a_snapshot_is_said_with_file_line_key_and_way_out() {
 }
 
 #[test]
-fn another_kind_of_file_is_named_with_the_verb_that_takes_it() {
+fn file_of_other_kind_named_with_verb() {
     refused(1, &["place", "examples/replay.toml"], &["is an experiment", "freewheel sim"]);
     refused(1, &["place", "drives/tr96.toml"], &["is a drive file", "`drive` of a disk"]);
     refused(1, &["place", "examples/jbot.toml"], &["no such file", "did you mean `jbod.toml`"]);
@@ -163,7 +163,7 @@ fn another_kind_of_file_is_named_with_the_verb_that_takes_it() {
 
 /// Device 0 is asked for in 40 fragments ten times as often as device 1 in one.
 #[test]
-fn a_trace_is_planned_with_a_disk_for_each_device() {
+fn trace_planned_with_disk_per_device() {
     let bench = Bench::new("");
     let line = |number: u64| {
         let (device, fragment) = if number % 10 == 9 { (1, 0) } else { (0, number % 40) };
@@ -182,7 +182,7 @@ fn a_trace_is_planned_with_a_disk_for_each_device() {
 }
 
 #[test]
-fn stripes_are_planned_for_files_and_for_a_trace() {
+fn stripes_planned_for_files_and_trace() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let files = ["plan", "stripe", JBOD, "--disks", "6", "--drive", "exos-x24-24tb"];
@@ -229,7 +229,7 @@ fn two_streams(bench: &Bench) -> String {
 }
 
 #[test]
-fn a_stripe_unit_keeps_its_headroom_and_the_plan_says_at_which_load_another_is_better() {
+fn stripe_unit_keeps_headroom_tells_crossover_load() {
     let bench = Bench::new("");
     let trace = two_streams(&bench);
     let three = ["--headroom", "3"];
@@ -264,7 +264,7 @@ fn a_stripe_unit_keeps_its_headroom_and_the_plan_says_at_which_load_another_is_b
 }
 
 #[test]
-fn a_shingled_disk_is_warned_of() {
+fn shingled_disk_is_warned_of() {
     let bench = Bench::new("");
     let disks = "[[disks]]\nname = \"smr\"\ndrive = \"ultrastar-hc620-14tb\"\n";
     let file = "[[files]]\nname = \"x\"\nsize = \"9MB\"\nrate = 1\ndisk = \"smr\"\n";
@@ -287,7 +287,7 @@ fn web_log() -> String {
 }
 
 #[test]
-fn the_files_of_a_web_log_get_disks_and_stripes() {
+fn web_log_files_get_disks_and_stripes() {
     let bench = Bench::new("");
     let (log, out) = (write(&bench, "access.log", &web_log()), bench.at("out"));
     refused(2, &["place", &log], &["does not say how many disks", "give --disks"]);
@@ -323,7 +323,7 @@ fn placed(plan: &serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn the_same_path_of_two_sites_is_two_files() {
+fn paths_of_two_sites_are_distinct() {
     let bench = Bench::new("");
     let line = |site: &str, second: u32, bytes: u32| {
         format!(
@@ -342,7 +342,7 @@ fn the_same_path_of_two_sites_is_two_files() {
 }
 
 #[test]
-fn answers_of_impossible_sizes_break_the_format() {
+fn answers_of_impossible_sizes_break_format() {
     let bench = Bench::new("");
     let line = |second: u32, bytes: u64| {
         format!("a - - [18/Oct/2022:09:29:4{second} +0000] \"GET /a HTTP/1.1\" 200 {bytes}\n")
@@ -354,7 +354,7 @@ fn answers_of_impossible_sizes_break_the_format() {
 }
 
 #[test]
-fn answers_with_parts_count_and_their_files_sizes_are_called_lower_bounds() {
+fn partial_answers_make_sizes_lower_bounds() {
     let bench = Bench::new("");
     let line = |second: u32, path: &str, answer: &str| {
         format!(
@@ -379,7 +379,7 @@ fn answers_with_parts_count_and_their_files_sizes_are_called_lower_bounds() {
 }
 
 #[test]
-fn logs_of_iis_and_with_json_lines_are_planned_and_what_they_lack_is_named() {
+fn iis_and_json_logs_planned_with_gaps() {
     let bench = Bench::new("");
     let w3c = "#Fields: date time cs-method cs-uri-stem c-ip sc-status sc-bytes\n\
                2024-01-05 00:00:01 GET /a.zip 198.51.100.2 200 1048576\n\
@@ -423,7 +423,7 @@ fn of_devices(bench: &Bench, devices: &[(u32, u64, u64, u64)]) -> String {
 }
 
 #[test]
-fn loads_are_those_of_the_time_that_all_devices_have_in_common() {
+fn loads_are_of_common_device_time() {
     let bench = Bench::new("");
     let out = bench.at("out");
     // One in 300 ms over 11.7 s, and one in 15 ms over 1.5 s: that one is half busy.
@@ -470,7 +470,7 @@ fn loads_are_those_of_the_time_that_all_devices_have_in_common() {
 }
 
 #[test]
-fn devices_without_a_common_time_are_refused_and_equal_times_are_not_mentioned() {
+fn devices_without_common_time_are_refused() {
     let bench = Bench::new("");
     let place = |trace: &str| {
         let args = ["place", trace, "--drive", "atlas10k", "--requests", "1000"];
@@ -490,7 +490,7 @@ fn devices_without_a_common_time_are_refused_and_equal_times_are_not_mentioned()
 
 /// The emptiest disk has room for the file that would even out most, but not in one piece.
 #[test]
-fn equal_bytes_are_worked_out_on_disks_whose_room_is_in_pieces() {
+fn equal_bytes_plan_handles_fragmented_room() {
     let bench = Bench::new("");
     let disks = [("a", 1000), ("b", 1000), ("c", 2400), ("e", 3100)];
     let files = [
@@ -521,7 +521,7 @@ fn equal_bytes_are_worked_out_on_disks_whose_room_is_in_pieces() {
 }
 
 #[test]
-fn what_no_move_can_mend_is_named_and_hides_nothing_else() {
+fn plan_names_unmendable_hides_nothing() {
     let bench = Bench::new("");
     let disk =
         |name: &str, more: &str| format!("[[disks]]\nname = \"{name}\"\ndrive = \"tr96\"\n{more}");

@@ -3,7 +3,7 @@
 use super::run::run;
 
 #[test]
-fn the_scan_runs_by_the_clock_beside_virtual_time_with_the_lateness_of_the_drive() {
+fn real_time_scan_beside_virtual_with_lateness() {
     let ran = run(&["reproduce", "fast02.scan", "--real-time", "2s", "--json"]);
     // On a machine with other things to do it may be outside its bands.
     assert!([0, 1].contains(&ran.code), "{}", ran.stderr);
@@ -37,7 +37,7 @@ fn the_scan_runs_by_the_clock_beside_virtual_time_with_the_lateness_of_the_drive
 }
 
 #[test]
-fn what_cannot_run_in_real_time_is_refused_with_what_can() {
+fn real_time_refuses_unfit_with_alternatives() {
     for (args, texts) in [
         (&["osdi00.fig5", "--real-time", "2s"][..], ["fast02.scan alone", "--real-time"]),
         (&["--real-time", "1ms"], ["--real-time 1ms", "1s to"]),

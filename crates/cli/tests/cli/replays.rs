@@ -5,7 +5,7 @@ use super::run::{Bench, SMALL_TRACE, document, run, stdout};
 const SQLITE: &str = "data/recorded/sqlite-ext4.csv.zst";
 
 #[test]
-fn every_recorded_trace_gives_its_arrivals_back_to_the_nanosecond() {
+fn recorded_traces_replay_arrivals_exactly() {
     for trace in ["fileserver", "pgbench", "sqlite"] {
         let file = format!("data/recorded/{trace}-ext4.csv.zst");
         let fidelity = document(&["trace", "fidelity", &file, "--json"]);
@@ -19,7 +19,7 @@ fn every_recorded_trace_gives_its_arrivals_back_to_the_nanosecond() {
 
 /// Eighty requests at once, each of a second, so that the window of 64 is full.
 #[test]
-fn requests_that_the_window_delays_are_counted_apart() {
+fn window_delayed_requests_counted_apart() {
     let bench = Bench::new(SMALL_TRACE);
     let line = |n: u64| format!("{n},R,0,512,0,{}\n", n + 1_000_000_000);
     let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -30,7 +30,7 @@ fn requests_that_the_window_delays_are_counted_apart() {
 }
 
 #[test]
-fn a_trace_without_completions_has_no_fidelity_and_is_told_so() {
+fn trace_without_completions_has_no_fidelity() {
     let bench = Bench::new(SMALL_TRACE);
     let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
     bench.put("bare.csv", &format!("{header}0,R,0,512,0,\n5,R,512,512,0,\n"));
@@ -41,7 +41,7 @@ fn a_trace_without_completions_has_no_fidelity_and_is_told_so() {
 }
 
 #[test]
-fn a_run_says_that_completions_are_inferred_and_how_uncertain_that_is() {
+fn inferred_completions_named_with_uncertainty() {
     let bench = Bench::new(SMALL_TRACE);
     let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
     let line = |n: u64| format!("{},R,{},4096,0,\n", n * 7_000_000, n % 97 * 1_048_576);
@@ -57,7 +57,7 @@ fn a_run_says_that_completions_are_inferred_and_how_uncertain_that_is() {
 }
 
 #[test]
-fn merged_traces_are_named_in_the_document_and_never_written_over() {
+fn merged_traces_named_and_never_overwritten() {
     let bench = Bench::new(SMALL_TRACE);
     let merge = format!("workload.merge=['{}']", bench.at("trace.csv"));
     let args = ["sim", "examples/replay.toml", "--set", &merge, "--json"];
@@ -73,7 +73,7 @@ fn merged_traces_are_named_in_the_document_and_never_written_over() {
 
 /// The recorded drive takes 14 to 20 ms for each read.
 #[test]
-fn a_drive_is_fitted_to_recorded_responses_and_its_file_runs_elsewhere() {
+fn drive_fitted_to_responses_runs_elsewhere() {
     let bench = Bench::new(SMALL_TRACE);
     let line = |n: u64| {
         let (at, offset) = (n * 100_000_000, n * 7919 % 4000 * 4096);

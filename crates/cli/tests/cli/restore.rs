@@ -34,7 +34,7 @@ fn restore(world: &World, name: &str, options: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_base_and_what_has_changed_since_restore_to_what_the_drive_had_each_time() {
+fn restore_of_base_and_changes_is_exact() {
     let world = World::file();
     fill(&world);
     let first = fs::read(world.path("data")).unwrap();
@@ -65,7 +65,7 @@ fn a_base_and_what_has_changed_since_restore_to_what_the_drive_had_each_time() {
 }
 
 #[test]
-fn a_restore_that_is_killed_goes_on_when_the_command_is_given_again() {
+fn killed_restore_goes_on_when_repeated() {
     let world = World::file();
     fill(&world);
     assert_eq!(back_up(&world, "copy", &[]).code, 0);
@@ -93,7 +93,7 @@ fn a_restore_that_is_killed_goes_on_when_the_command_is_given_again() {
 }
 
 #[test]
-fn damage_and_missing_parents_are_named_with_the_way_out() {
+fn restore_names_damage_and_missing_parents() {
     let world = World::file();
     fill(&world);
     assert_eq!(back_up(&world, "monday", &[]).code, 0);
@@ -121,7 +121,7 @@ fn damage_and_missing_parents_are_named_with_the_way_out() {
 }
 
 #[test]
-fn a_backup_of_extents_since_another_one_restores_their_blocks() {
+fn restore_of_extents_since_backup() {
     let world = World::file();
     fill(&world);
     let list = world.path("list");
@@ -145,7 +145,7 @@ fn a_backup_of_extents_since_another_one_restores_their_blocks() {
 }
 
 #[test]
-fn a_disk_that_is_served_is_no_target_even_by_force() {
+fn restore_refuses_served_disk_despite_force() {
     let world = World::file();
     fill(&world);
     assert_eq!(back_up(&world, "copy", &[]).code, 0);
@@ -162,7 +162,7 @@ fn a_disk_that_is_served_is_no_target_even_by_force() {
 }
 
 #[test]
-fn blocks_that_the_backup_could_not_read_are_zeros_and_named() {
+fn restore_zeros_and_names_unreadable_blocks() {
     // What is written can be read again: nothing is.
     let world = World::emulated("?bad=9000");
     assert_eq!(back_up(&world, "copy", &[]).code, 1);

@@ -13,7 +13,7 @@ fn half_full(options: &str) -> World {
 }
 
 #[test]
-fn a_complete_sample_estimates_the_share_of_zeros_with_its_interval() {
+fn complete_sample_estimates_zeros_with_interval() {
     let world = half_full("");
     let scan = "scan --promote --sample 20% --block-size 4KiB --sample-unit 8KiB";
     let document = world.json(scan);
@@ -42,7 +42,7 @@ fn a_complete_sample_estimates_the_share_of_zeros_with_its_interval() {
 }
 
 #[test]
-fn a_sample_that_had_its_time_says_how_the_part_that_came_differs() {
+fn timed_out_sample_says_bias() {
     // Reading the bad block again and again takes longer than the sample has.
     let world = half_full("?bad=9000&recovery=2s");
     let scan = "scan --promote --sample 99% --for 2s";

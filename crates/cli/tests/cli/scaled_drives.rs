@@ -17,7 +17,7 @@ fn assert_close(ours: f64, wanted: f64, tolerance: f64) {
 }
 
 #[test]
-fn every_shipped_drive_is_scaled_by_years_and_shown_like_a_shipped_one() {
+fn shipped_drives_all_scale_by_years() {
     let bench = Bench::new(SMALL_TRACE);
     let list = document(&["drive", "list", "--json"]);
     for drive in list["drives"].as_array().unwrap() {
@@ -42,7 +42,7 @@ fn every_shipped_drive_is_scaled_by_years_and_shown_like_a_shipped_one() {
 /// tr03 section 5.1: the mean seek and half a turn, together, become shorter by just over 8 % a
 /// year.
 #[test]
-fn a_year_of_mechanics_makes_random_access_just_over_8_percent_faster() {
+fn year_of_mechanics_speeds_random_8_percent() {
     let args = ["ultrastar73lzx", "--years", "1", "--linear-density", "1", "--track-density", "1"];
     let year = scaled(&args);
     let access = |sheet: &str| {
@@ -56,7 +56,7 @@ fn a_year_of_mechanics_makes_random_access_just_over_8_percent_faster() {
 }
 
 #[test]
-fn a_scaled_drive_is_simulated_from_its_file() {
+fn scaled_drive_simulated_from_file() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("fast.toml", &stdout(&["drive", "scale", "atlas10k", "--rpm", "15000rpm"]));
     let drive = format!("drive={}", bench.at("fast.toml"));
@@ -67,7 +67,7 @@ fn a_scaled_drive_is_simulated_from_its_file() {
 }
 
 #[test]
-fn the_drive_goes_to_stdout_or_to_a_file_and_the_summary_beside_it() {
+fn scaled_drive_to_stdout_or_file() {
     let bench = Bench::new(SMALL_TRACE);
     let args = ["drive", "scale", "tr96", "--seek", "0.5", "--name", "swift"];
     let printed = run(&args);
@@ -82,7 +82,7 @@ fn the_drive_goes_to_stdout_or_to_a_file_and_the_summary_beside_it() {
 }
 
 #[test]
-fn a_factor_takes_the_place_of_the_one_that_the_years_make() {
+fn factor_overrides_yearly_one() {
     let summary = scaled(&["tr96", "--years", "2", "--rpm", "1", "--seek-rate", "-10%"]);
     assert_eq!(summary["scaling"]["rpm"], 1.0);
     assert_close(summary["scaling"]["seek"].as_f64().unwrap(), 0.81, 1e-9);
@@ -92,7 +92,7 @@ fn a_factor_takes_the_place_of_the_one_that_the_years_make() {
 }
 
 #[test]
-fn a_drive_too_large_to_model_is_refused_and_leaves_no_file() {
+fn scaled_drive_too_large_leaves_no_file() {
     let bench = Bench::new(SMALL_TRACE);
     let file = bench.at("huge.toml");
     let ran = run(&["drive", "scale", "exos-x24-24tb", "--track-density", "10", "-o", &file]);
@@ -102,7 +102,7 @@ fn a_drive_too_large_to_model_is_refused_and_leaves_no_file() {
 }
 
 #[test]
-fn a_scaling_that_says_nothing_or_nonsense_is_wrong_use() {
+fn scaling_of_nothing_or_nonsense_exits_2() {
     for wrong in [
         &["tr96"][..],
         &["tr96", "--seek", "0.8", "--seek-rate", "-3%"],
@@ -119,7 +119,7 @@ fn a_scaling_that_says_nothing_or_nonsense_is_wrong_use() {
 }
 
 #[test]
-fn a_capacity_is_reached_by_the_density_of_tracks_alone() {
+fn capacity_reached_by_track_density_alone() {
     let member = scaled(&["exos-x24-24tb", "--capacity", "18TB"]);
     let bytes = member["scaled"]["drive"]["capacity_bytes"].as_f64().unwrap();
     assert_close(bytes, 18e12, 1e-4);
@@ -135,7 +135,7 @@ fn a_capacity_is_reached_by_the_density_of_tracks_alone() {
 /// tr03 section 3.3: members of 9.1, 18.3, 36.7 and 73.4 GB differ in their platters. The shipped one holds
 /// 2 % more than it promises.
 #[test]
-fn the_family_of_the_drive_of_tr03_follows_from_its_surfaces() {
+fn tr03_family_follows_from_surfaces() {
     for (factor, surfaces, gigabytes) in [("0.25", 2, 9.1), ("0.5", 3, 18.3), ("2", 12, 73.4)] {
         let member = scaled(&["ultrastar73lzx", "--surfaces", factor]);
         assert_eq!(member["scaled"]["drive"]["surfaces"], surfaces);

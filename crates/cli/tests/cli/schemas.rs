@@ -9,21 +9,21 @@ fn assert_published(name: &str, printed: &str) {
 }
 
 #[test]
-fn the_schema_of_an_experiment_is_published() {
+fn schema_of_experiment_is_published() {
     assert_published("sim.schema.json", &stdout(&["sim", "--schema"]));
 }
 
 #[test]
-fn the_schema_of_a_drive_is_published() {
+fn schema_of_drive_is_published() {
     assert_published("drive.schema.json", &stdout(&["drive", "schema"]));
 }
 
 #[test]
-fn the_description_of_the_control_interface_is_published() {
+fn schema_of_control_interface_is_published() {
     assert_published("control.openapi.json", &stdout(&["tasks", "--openapi"]));
 }
 
 #[test]
-fn the_schema_of_a_snapshot_is_published() {
+fn schema_of_snapshot_is_published() {
     assert_published("snapshot.schema.json", &stdout(&["plan", "place", "--schema"]));
 }

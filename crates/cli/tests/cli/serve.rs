@@ -35,7 +35,7 @@ fn with_ring(args: &[&str]) -> Option<Running> {
 }
 
 #[test]
-fn a_device_that_is_shared_is_said_to_be_so() {
+fn shared_device_is_called_shared() {
     let folder = tempfile::tempdir().unwrap();
     let (disk, socket) = (disk(folder.path()), folder.path().join("socket"));
     let mut command = command(&["serve", &disk, "--drive", "atlas10k", "--shared-device"]);
@@ -50,7 +50,7 @@ fn a_device_that_is_shared_is_said_to_be_so() {
 }
 
 #[test]
-fn what_was_written_to_a_file_survives_kill_9_of_the_server() {
+fn served_file_writes_survive_kill_9() {
     for io in ["threads", "uring"] {
         let folder = tempfile::tempdir().unwrap();
         let (disk, socket) = (disk(folder.path()), folder.path().join("socket"));
@@ -80,7 +80,7 @@ fn what_was_written_to_a_file_survives_kill_9_of_the_server() {
 }
 
 #[test]
-fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_its_predictions() {
+fn scrub_behind_emulated_reads_reports_predictions() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let args = [
@@ -114,7 +114,7 @@ fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_its_predictions() 
 }
 
 #[test]
-fn sectors_of_a_drive_of_512e_are_told_and_writes_of_their_parts_counted() {
+fn sectors_512e_told_partial_writes_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (socket, control) = (path("socket"), path("socket.control"));
@@ -146,7 +146,7 @@ fn documented(args: &[&str]) -> (Child, BufReader<ChildStderr>) {
 }
 
 #[test]
-fn a_drive_of_another_process_is_served_and_scrubbed_and_keeps_what_was_flushed() {
+fn served_remote_drive_scrubs_and_keeps_flushed() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (beneath, front) = (path("beneath"), path("front"));
@@ -190,7 +190,7 @@ fn a_drive_of_another_process_is_served_and_scrubbed_and_keeps_what_was_flushed(
 }
 
 #[test]
-fn a_device_that_is_not_the_drive_is_refused_with_both_sizes() {
+fn device_unlike_drive_refused_with_sizes() {
     let folder = tempfile::tempdir().unwrap();
     let disk = disk(folder.path());
     let socket = folder.path().join("socket");
@@ -205,7 +205,7 @@ fn a_device_that_is_not_the_drive_is_refused_with_both_sizes() {
 }
 
 #[test]
-fn without_a_folder_of_the_users_own_the_control_socket_has_to_be_named() {
+fn control_socket_needs_name_without_user_folder() {
     let args = ["serve", "emulated:atlas10k", "--drive", "atlas10k", "--listen", "127.0.0.1:0"];
     let ran = finish(command(&args).env_remove("XDG_RUNTIME_DIR").output().unwrap());
     assert_eq!(ran.code, 2, "{}", ran.stderr);
@@ -213,7 +213,7 @@ fn without_a_folder_of_the_users_own_the_control_socket_has_to_be_named() {
 }
 
 #[test]
-fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
+fn serve_refuses_impossible_with_allowed_values() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let socket = socket.to_str().unwrap();

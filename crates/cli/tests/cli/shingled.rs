@@ -27,7 +27,7 @@ fn set(kind: &str, bench: &Bench) -> String {
 }
 
 #[test]
-fn what_a_host_managed_drive_refuses_is_counted_by_reason_and_said() {
+fn host_managed_refusals_counted_by_reason() {
     let bench = bench();
     let (sim, drive) = (bench.at("sim.toml"), set("host-managed", &bench));
     let args = ["sim", &*sim, "--set", &*drive];
@@ -49,7 +49,7 @@ fn what_a_host_managed_drive_refuses_is_counted_by_reason_and_said() {
 }
 
 #[test]
-fn a_study_begins_with_what_would_be_refused() {
+fn study_begins_with_host_managed_refusals() {
     let bench = bench();
     let (trace, out) = (bench.at("trace.csv"), bench.at("out"));
     let study = document(&["study", &trace, "--drive", DRIVE, "--out", &out, "--json"]);
@@ -62,7 +62,7 @@ fn a_study_begins_with_what_would_be_refused() {
 }
 
 #[test]
-fn a_study_of_nothing_but_refused_writes_is_a_whole_report() {
+fn study_of_refused_writes_is_whole() {
     let bench = Bench::new(
         "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n0,W,200000000000,4096,0,5000000\n",
     );
@@ -79,7 +79,7 @@ fn a_study_of_nothing_but_refused_writes_is_a_whole_report() {
 }
 
 #[test]
-fn what_is_not_modelled_of_drives_that_take_any_write_is_always_said() {
+fn shingled_unmodelled_parts_always_named() {
     let bench = bench();
     let sim = bench.at("sim.toml");
     for kind in ["host-aware", "drive-managed"] {

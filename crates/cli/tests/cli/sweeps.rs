@@ -14,7 +14,7 @@ fn sweep<'a>(output: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn tables_are_the_same_on_any_number_of_threads_and_none_is_written_over() {
+fn sweep_tables_same_on_threads_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [one, three] = ["one.parquet", "three.parquet"].map(at);
@@ -30,7 +30,7 @@ fn tables_are_the_same_on_any_number_of_threads_and_none_is_written_over() {
 }
 
 #[test]
-fn what_is_wrong_is_known_before_anything_runs() {
+fn sweep_errors_known_before_runs() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("sweep.parquet").to_str().unwrap().to_owned();
     let config = repository().join("examples/random.toml");

@@ -38,7 +38,7 @@ fn sentences(text: &str) -> String {
 }
 
 #[test]
-fn lines_fit_a_terminal_and_are_as_they_were_elsewhere() {
+fn lines_fit_terminal_unchanged_elsewhere() {
     let bench = Bench::new(SMALL_TRACE);
     let piped = stdout(&study(&bench).each_ref().map(String::as_str));
     let widest = |text: &str| {
@@ -54,7 +54,7 @@ fn lines_fit_a_terminal_and_are_as_they_were_elsewhere() {
 }
 
 #[test]
-fn a_doubt_is_yellow_on_a_terminal() {
+fn doubt_is_yellow_on_terminal() {
     let bench = Bench::new(SMALL_TRACE);
     let text = shown(&bench, &[]);
     assert!(text.contains("! \u{1b}[33mThis trace is too short"), "{text}");

@@ -76,7 +76,7 @@ fn assert_refused(bytes: &[u8], field: &str) {
 }
 
 #[test]
-fn a_wrong_field_and_a_wrong_record_of_every_text_are_told_with_the_way_out() {
+fn text_trace_errors_named_with_help() {
     for Text { sample: name, right, wrong, field } in TEXTS {
         let clean = String::from_utf8(sample(name)).unwrap();
         assert!(clean.contains(right), "{name}");
@@ -95,7 +95,7 @@ fn a_wrong_field_and_a_wrong_record_of_every_text_are_told_with_the_way_out() {
 }
 
 #[test]
-fn a_text_that_is_cut_short_is_told_with_the_column_that_is_missing() {
+fn text_trace_cut_short_names_column() {
     for Text { sample: name, .. } in TEXTS {
         let clean = String::from_utf8(sample(name)).unwrap();
         let records = clean.split("CPU0").next().unwrap().trim_end();
@@ -110,7 +110,7 @@ fn a_text_that_is_cut_short_is_told_with_the_column_that_is_missing() {
 }
 
 #[test]
-fn binary_traces_that_are_damaged_are_told_with_the_way_out() {
+fn binary_trace_damage_named_with_help() {
     let changed = |name: &str, at: usize, byte: u8| {
         let mut bytes = sample(name);
         bytes[at] = byte;
@@ -136,7 +136,7 @@ fn binary_traces_that_are_damaged_are_told_with_the_way_out() {
 }
 
 #[test]
-fn a_trace_whose_unit_is_not_certain_is_asked_about_with_every_plausible_one() {
+fn trace_of_uncertain_unit_lists_plausible_ones() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("whole", "938513 4 264719034 16 0\n938828 3 197570570 16 0\n");
     let ran = run(&["study", &bench.at("whole"), "--out", &bench.at("out")]);
@@ -151,7 +151,7 @@ fn a_trace_whose_unit_is_not_certain_is_asked_about_with_every_plausible_one() {
 }
 
 #[test]
-fn traces_without_times_are_looked_into_and_not_timed() {
+fn traces_without_times_surveyed_not_timed() {
     let bench = Bench::new(SMALL_TRACE);
     for name in ["arc_lis/clean", "fio_iolog_v2/clean"] {
         let path = bench.at("for-caches");
@@ -172,7 +172,7 @@ fn traces_without_times_are_looked_into_and_not_timed() {
 }
 
 #[test]
-fn blocks_of_a_cache_simulator_are_timed_and_objects_are_not() {
+fn cache_simulator_blocks_timed_objects_not() {
     let bench = Bench::new(SMALL_TRACE);
     for name in ["lcs/v3", "oracle_general/clean"] {
         let path = bench.at("for-caches");
@@ -190,7 +190,7 @@ fn blocks_of_a_cache_simulator_are_timed_and_objects_are_not() {
 }
 
 #[test]
-fn a_trace_on_standard_input_gives_what_the_file_gives() {
+fn trace_on_stdin_equals_file() {
     let bench = Bench::new(SMALL_TRACE);
     let trace = bench.at("trace.csv");
     for verb in ["info", "characterize"] {
@@ -205,7 +205,7 @@ fn a_trace_on_standard_input_gives_what_the_file_gives() {
 }
 
 #[test]
-fn a_study_of_standard_input_is_that_of_the_file_under_another_name() {
+fn study_of_stdin_equals_file() {
     let bench = Bench::new(SMALL_TRACE);
     let options = ["--drive", "tr96", "--json"];
     let (one, two) = (bench.at("one"), bench.at("two"));
@@ -220,7 +220,7 @@ fn a_study_of_standard_input_is_that_of_the_file_under_another_name() {
 }
 
 #[test]
-fn an_error_of_standard_input_does_not_name_a_temporary_file() {
+fn stdin_error_names_no_temporary_file() {
     let bench = Bench::new(SMALL_TRACE);
     let damaged = SMALL_TRACE.replace("20000000,W", "20000000,X");
     for args in [&["trace", "info", "-"][..], &["study", "-", "--out", &bench.at("out")]] {
@@ -231,7 +231,7 @@ fn an_error_of_standard_input_does_not_name_a_temporary_file() {
 }
 
 #[test]
-fn of_many_devices_the_busiest_are_shown_with_their_share_and_the_others_counted() {
+fn trace_info_shows_busiest_of_many_devices() {
     let bench = Bench::new("");
     // Device 0 has one request, device 1 two, and so on.
     let line = |ms: usize, device: usize| format!("{ms}.000 {device} {} 8 1\n", ms * 8);

@@ -26,7 +26,7 @@ fn study_of(trace: &str, options: &[&str]) -> (Value, f64, f64) {
 }
 
 #[test]
-fn a_log_of_two_runs_has_the_responses_of_two_runs() {
+fn log_of_two_runs_keeps_responses() {
     let (json, mean, _) = study("fio-appended.iolog", &[]);
     assert_eq!(mean, study("fio-appended-right.iolog", &[]).1);
     let says = json["findings"].to_string();
@@ -34,7 +34,7 @@ fn a_log_of_two_runs_has_the_responses_of_two_runs() {
 }
 
 #[test]
-fn volumes_joined_have_the_responses_of_volumes_merged() {
+fn joined_volumes_respond_as_merged() {
     let bench = Bench::new("");
     let joined = std::fs::read_to_string(trial("msr-two-volumes.csv")).unwrap();
     let mut lines: Vec<&str> = joined.lines().collect();
@@ -49,7 +49,7 @@ fn volumes_joined_have_the_responses_of_volumes_merged() {
 }
 
 #[test]
-fn requests_of_whole_seconds_are_spread_and_the_page_says_what_bunched_ones_would_mean() {
+fn whole_second_requests_spread_and_told() {
     let (json, spread, _) = study("tencent-seconds.csv", &[]);
     let (bunched_json, bunched, _) = study("tencent-seconds.csv", &["--coarse-times", "bunched"]);
     assert!(spread < 0.7 * bunched, "{bunched} {spread}");
@@ -64,7 +64,7 @@ fn requests_of_whole_seconds_are_spread_and_the_page_says_what_bunched_ones_woul
 }
 
 #[test]
-fn a_file_without_a_request_fails_with_what_it_holds_and_how_to_record() {
+fn file_without_request_says_how_to_record() {
     let bench = Bench::new("");
     let (trace, out) = (trial("blkparse-completions-only.txt"), bench.at("out.csv"));
     let folder = bench.at("out");
@@ -101,7 +101,7 @@ fn objects_miss_as_objects_do() {
 }
 
 #[test]
-fn caches_see_the_requests_that_the_servers_memory_served() {
+fn caches_see_requests_served_from_memory() {
     let bench = Bench::new("");
     let (trace, out) = (trial("thesios-cache-hits.csv"), bench.at("out"));
     let args = ["cache", &trace, "--policy", "lru", "--size", "1MiB", "--warm-up", "0%"];
@@ -112,7 +112,7 @@ fn caches_see_the_requests_that_the_servers_memory_served() {
 }
 
 #[test]
-fn a_layer_is_refused_where_the_format_has_one() {
+fn layer_refused_where_format_has_one() {
     let bench = Bench::new("");
     let (trace, out) = (trial("msr-two-volumes.csv"), bench.at("out"));
     for args in [&["trace", "info", &trace][..], &["study", &trace, "--out", &out]] {
@@ -125,7 +125,7 @@ fn a_layer_is_refused_where_the_format_has_one() {
 }
 
 #[test]
-fn a_unit_that_is_not_certain_is_asked_for_with_the_options_that_say_it() {
+fn uncertain_unit_asked_with_options() {
     let line = |n: u64| format!("{} 0 {} 8 1\n", 1000 + n * 50_021, n * 8);
     let bench = Bench::new(&(0..100).map(line).collect::<String>());
     let trace = bench.at("trace.csv");

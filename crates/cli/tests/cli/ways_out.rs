@@ -37,7 +37,7 @@ fn put_cut_trace(bench: &Bench) -> String {
 }
 
 #[test]
-fn a_trace_that_is_cut_off_names_the_offset_and_offers_what_then_works() {
+fn truncated_trace_names_offset_and_working_option() {
     let bench = Bench::new(SMALL_TRACE);
     let cut = &*put_cut_trace(&bench);
     let bytes = std::fs::metadata(cut).unwrap().len();
@@ -78,7 +78,7 @@ fn grouped(number: u64) -> String {
 }
 
 #[test]
-fn a_compressed_file_in_which_nothing_is_to_be_read_offers_no_lenience() {
+fn compressed_file_unreadable_offers_no_lenience() {
     let bench = Bench::new(SMALL_TRACE);
     std::fs::write(bench.at("a.csv.gz"), b"\x1f\x8b\x08 and no gzip behind").unwrap();
     let error = refused(&["trace", "info", &bench.at("a.csv.gz")]);
@@ -87,7 +87,7 @@ fn a_compressed_file_in_which_nothing_is_to_be_read_offers_no_lenience() {
 }
 
 #[test]
-fn a_trace_with_a_byte_order_mark_is_the_trace_without_it() {
+fn trace_with_bom_equals_without() {
     let bench = Bench::new(&format!("\u{feff}{SMALL_TRACE}"));
     let copy = bench.at("copy.csv");
     stdout(&["trace", "convert", &bench.at("trace.csv"), &copy]);
@@ -95,7 +95,7 @@ fn a_trace_with_a_byte_order_mark_is_the_trace_without_it() {
 }
 
 #[test]
-fn an_empty_trace_is_said_to_be_empty_and_not_to_lack_a_format() {
+fn empty_trace_is_called_empty() {
     let bench = Bench::new("");
     for args in [&["trace", "info"][..], &["study"]] {
         let error = refused(&[args, &[&bench.at("trace.csv")]].concat());
@@ -111,7 +111,7 @@ fn an_empty_trace_is_said_to_be_empty_and_not_to_lack_a_format() {
 }
 
 #[test]
-fn a_wrong_seed_is_answered_with_its_value_and_the_range() {
+fn wrong_seed_answered_with_range() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, sim) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
     let range = "a whole number of 0 to 9223372036854775807";
@@ -135,7 +135,7 @@ fn a_wrong_seed_is_answered_with_its_value_and_the_range() {
 }
 
 #[test]
-fn a_window_that_may_be_meant_in_per_cent_is_refused_with_both_forms() {
+fn ambiguous_window_refused_with_both_forms() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, sim) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
     let allowed = "a fraction of 0 to 1, as 0.4, or 0% to 1000%, as 40%";
@@ -156,7 +156,7 @@ fn a_window_that_may_be_meant_in_per_cent_is_refused_with_both_forms() {
 }
 
 #[test]
-fn another_policy_is_set_over_a_file_with_the_parameter_of_the_old_one() {
+fn other_policy_set_over_old_parameter() {
     let bench = Bench::new(SMALL_TRACE);
     let aged = &*bench.at("aged.toml");
     let scheduler = "scheduler = { policy = \"asatf\", age_factor = 0.5 }";
@@ -181,7 +181,7 @@ fn another_policy_is_set_over_a_file_with_the_parameter_of_the_old_one() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_is_blamed_on_the_output() {
+fn output_unwritable_blames_output() {
     let bench = Bench::new(SMALL_TRACE);
     let trace = &*bench.at("trace.csv");
     std::fs::create_dir(bench.at("folder.csv")).unwrap();
@@ -203,7 +203,7 @@ fn an_output_that_cannot_be_written_is_blamed_on_the_output() {
 /// Renaming a finished file to /dev/null would take its place.
 #[test]
 #[cfg(unix)]
-fn a_device_is_not_replaced_by_a_report() {
+fn device_not_replaced_by_report() {
     let bench = Bench::new(SMALL_TRACE);
     for args in [
         &["sim", &bench.at("sim.toml"), "--report", "/dev/null"][..],
@@ -216,7 +216,7 @@ fn a_device_is_not_replaced_by_a_report() {
 }
 
 #[test]
-fn a_file_of_another_kind_in_place_of_a_drive_is_told_what_it_is() {
+fn drive_from_other_file_kind_is_identified() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, sim) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
     let set = format!("drive={trace}");
@@ -237,7 +237,7 @@ fn a_file_of_another_kind_in_place_of_a_drive_is_told_what_it_is() {
 }
 
 #[test]
-fn a_file_of_no_kind_in_place_of_a_drive_is_told_what_is_wanted() {
+fn drive_from_unknown_file_names_wanted() {
     let bench = Bench::new(SMALL_TRACE);
     let says = ["README.md: is no TOML document (TOML parse error at line", "a drive is wanted"];
     let out = &*bench.at("out");
@@ -253,7 +253,7 @@ fn a_file_of_no_kind_in_place_of_a_drive_is_told_what_is_wanted() {
 }
 
 #[test]
-fn a_drive_file_does_not_take_the_place_of_a_file_that_is_there() {
+fn drive_file_not_over_existing_file() {
     let bench = Bench::new(SMALL_TRACE);
     let trace = &*bench.at("trace.csv");
     for args in [
@@ -278,7 +278,7 @@ fn a_drive_file_does_not_take_the_place_of_a_file_that_is_there() {
 }
 
 #[test]
-fn a_header_with_other_columns_is_told_which_are_missing_and_which_are_wanted() {
+fn header_names_missing_and_wanted_columns() {
     let wanted = "write arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns";
     for (header, says) in [
         (
@@ -305,7 +305,7 @@ fn a_header_with_other_columns_is_told_which_are_missing_and_which_are_wanted() 
 }
 
 #[test]
-fn an_effort_of_nothing_is_refused_with_the_range_and_the_way_out() {
+fn scrub_effort_of_nothing_is_refused() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, out) = (&*bench.at("trace.csv"), &*bench.at("out"));
     let ran = run(&["study", trace, "--scrub-effort", "0s", "--out", out]);
@@ -314,7 +314,7 @@ fn an_effort_of_nothing_is_refused_with_the_range_and_the_way_out() {
 }
 
 #[test]
-fn json_and_a_text_without_quotes_are_told_from_toml() {
+fn toml_reader_identifies_json_and_unquoted() {
     let bench = Bench::new(SMALL_TRACE);
     for (text, says) in [
         ("{ \"drive\": \"tr96\" }", "this is JSON, and TOML is needed"),
@@ -329,7 +329,7 @@ fn json_and_a_text_without_quotes_are_told_from_toml() {
 }
 
 #[test]
-fn an_output_does_not_take_the_place_of_what_is_read() {
+fn output_does_not_replace_input() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, sim) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
     for read in [trace, sim] {
@@ -340,7 +340,7 @@ fn an_output_does_not_take_the_place_of_what_is_read() {
 }
 
 #[test]
-fn a_number_of_an_option_is_answered_with_what_is_allowed() {
+fn option_number_answered_with_allowed_range() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, copy) = (&*bench.at("trace.csv"), &*bench.at("copy.csv"));
     let device = "'x' for '--device <N>': write a whole number of 0 to 4294967295";
@@ -365,7 +365,7 @@ fn a_number_of_an_option_is_answered_with_what_is_allowed() {
 }
 
 #[test]
-fn a_format_that_is_named_wrongly_is_told_what_the_trace_looks_like() {
+fn wrong_format_answered_with_likely_one() {
     let bench = Bench::new(SMALL_TRACE);
     let error = refused(&["trace", "info", &bench.at("trace.csv"), "--format", "msr-csv"]);
     assert_says(
@@ -377,7 +377,7 @@ fn a_format_that_is_named_wrongly_is_told_what_the_trace_looks_like() {
 }
 
 #[test]
-fn a_trace_without_requests_is_refused_with_what_to_give() {
+fn trace_without_requests_is_refused() {
     let bench = Bench::new("arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n");
     let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
     bench.put("flushes.csv", &format!("{header}0,F,0,0,0,5\n9,F,0,0,0,15\n"));
@@ -390,13 +390,13 @@ fn a_trace_without_requests_is_refused_with_what_to_give() {
 }
 
 #[test]
-fn a_list_of_claims_takes_no_report() {
+fn claim_list_takes_no_report() {
     assert_says(&refused(&["reproduce", "--list", "--report", "a.html"]), &["cannot be used with"]);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_pipe_that_would_have_to_be_read_twice_is_refused_and_read_where_once_is_enough() {
+fn pipe_needing_two_reads_is_refused() {
     let bench = Bench::new(SMALL_TRACE);
     let piped = |args: &[&str]| {
         let trace = std::fs::File::open(bench.at("trace.csv")).unwrap();
@@ -420,7 +420,7 @@ fn a_pipe_that_would_have_to_be_read_twice_is_refused_and_read_where_once_is_eno
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_in_words() {
+fn full_disk_told_in_words() {
     let full = std::fs::File::create("/dev/full").unwrap();
     let ran = finish(command(&["drive", "list"]).stdout(full).output().unwrap());
     assert_says(&ran.stderr, &["standard output: there is no room left where it goes"]);
@@ -436,7 +436,7 @@ fn a_full_disk_is_told_in_words() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_name_that_is_not_utf_8_is_refused_before_the_work_where_the_result_repeats_it() {
+fn non_utf_8_name_refused_before_work() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new(SMALL_TRACE);
@@ -452,7 +452,7 @@ fn a_name_that_is_not_utf_8_is_refused_before_the_work_where_the_result_repeats_
 }
 
 #[test]
-fn several_policies_may_be_given_at_once() {
+fn policies_may_be_several_at_once() {
     let bench = Bench::new(SMALL_TRACE);
     let out = bench.at("out");
     let study =
@@ -463,7 +463,7 @@ fn several_policies_may_be_given_at_once() {
 }
 
 #[test]
-fn a_study_that_finds_no_room_leaves_no_folder() {
+fn study_without_room_leaves_no_folder() {
     let (bench, folder) = (Bench::new(SMALL_TRACE), tempfile::tempdir().unwrap());
     let trace = bench.at("trace.csv");
     let study = ["study", &trace, "--drive", "tr96", "--no-scrub", "--out", "new/out"];
@@ -490,7 +490,7 @@ fn a_study_that_finds_no_room_leaves_no_folder() {
 
 /// The pipe is gone when its trace is read: opening it again would wait for ever.
 #[test]
-fn a_malformed_record_out_of_a_named_pipe_is_told_and_the_pipe_is_not_opened_again() {
+fn named_pipe_malformed_record_not_reopened() {
     let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
     let pipe = bench.at("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -504,7 +504,7 @@ fn a_malformed_record_out_of_a_named_pipe_is_told_and_the_pipe_is_not_opened_aga
 }
 
 #[test]
-fn a_malformed_record_of_a_compressed_trace_says_that_the_file_may_be_damaged() {
+fn compressed_trace_malformed_record_suggests_damage() {
     let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
     let packed = Command::new("gzip").arg(bench.at("trace.csv")).status().unwrap();
     assert!(packed.success());
@@ -515,7 +515,7 @@ fn a_malformed_record_of_a_compressed_trace_says_that_the_file_may_be_damaged() 
 }
 
 #[test]
-fn lenient_conversion_of_a_trace_without_a_readable_record_is_refused_and_leaves_nothing() {
+fn lenient_conversion_without_records_is_refused() {
     let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
     let bench = Bench::new(&format!("{header}x\ny\n"));
     let convert = ["trace", "convert", &bench.at("trace.csv"), &bench.at("out.csv"), "--lenient"];

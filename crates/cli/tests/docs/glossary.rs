@@ -152,7 +152,7 @@ fn sources(folder: &Path) -> String {
 }
 
 #[test]
-fn words_of_the_glossary_are_those_of_the_surfaces() {
+fn glossary_words_exist_on_surfaces() {
     let glossary = fs::read_to_string(repository().join("docs/reference/glossary.md")).unwrap();
     let names = Names::new();
     let appears_as = glossary.lines().filter_map(|line| line.rsplit('|').nth(1));
@@ -162,7 +162,7 @@ fn words_of_the_glossary_are_those_of_the_surfaces() {
 }
 
 #[test]
-fn a_wrong_entry_of_the_glossary_is_noticed() {
+fn glossary_wrong_entry_is_noticed() {
     let names = Names::new();
     let right = ["kind = \"scan\"", "[freeblock]", "--idle-after", "freewheel scan", "queue_ns"];
     assert!(right.iter().all(|code| names.have(code)));

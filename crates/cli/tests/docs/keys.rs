@@ -178,7 +178,7 @@ fn keys_in_messages_exist() {
 }
 
 #[test]
-fn a_wrong_key_in_a_message_is_noticed() {
+fn keys_wrong_in_message_are_noticed() {
     let names = Names::new();
     let code = r##"
         // "give tasks `beside` it a higher one" in a comment is no message.
@@ -249,7 +249,7 @@ fn keys_in_documents_exist() {
 }
 
 #[test]
-fn a_wrong_key_in_a_document_is_noticed() {
+fn keys_wrong_in_document_are_noticed() {
     let names = Names::new();
     let text = "`kind = \"scan\"`, `--seed` and `[host]` exist; `decide_before`, `job = \"scan\"`, \
                 `--scrub-block` and `[hosts]` do not.";

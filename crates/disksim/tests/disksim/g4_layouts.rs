@@ -232,7 +232,7 @@ fn compare(layout: &Layout, imported: &Imported) -> f64 {
 const NOISE: i64 = 5;
 
 #[test]
-fn measured_skews_of_any_g4_tree_are_averaged_and_the_note_says_by_how_much_at_most() {
+fn g4_measured_skews_are_averaged_with_bound() {
     let mut prng = Prng::new(1, "measured");
     let mut averaged = 0;
     for _ in 0..1_000 {
@@ -254,7 +254,7 @@ fn measured_skews_of_any_g4_tree_are_averaged_and_the_note_says_by_how_much_at_m
 }
 
 #[test]
-fn any_g4_tree_has_every_block_where_enumerating_its_blocks_has_it() {
+fn g4_tree_places_blocks_as_enumerated() {
     let mut prng = Prng::new(1, "trees");
     for _ in 0..1_000 {
         let layout = random(&mut prng, 0);
@@ -267,7 +267,7 @@ fn any_g4_tree_has_every_block_where_enumerating_its_blocks_has_it() {
 }
 
 #[test]
-fn tracks_in_the_middle_of_a_band_that_drift_apart_by_whole_turns_are_found() {
+fn track_drift_by_whole_turns_is_found() {
     // Over the band the heads part by two turns, so the last tracks are one turn from their mean.
     let layout = "dm_layout_g4 { TP = [ 0, 9, 10 ], IDX = [ [ \
         0, 0, 0.0, 10, 1, 0.00001, 1000010, 100001, TRACK, 0, 0, \

@@ -58,7 +58,7 @@ fn seek_times(seek: &str) -> [f64; 3] {
 }
 
 #[test]
-fn every_seek_type_gives_the_times_of_its_formula() {
+fn seek_types_follow_formulas() {
     assert_eq!(seek_times(CONSTANT), [2.5, 2.5, 2.5]);
     let points =
         "Single cylinder seek time = 1.0, Average seek time = 2.0, Full strobe seek time = 3.0";
@@ -78,7 +78,7 @@ fn every_seek_type_gives_the_times_of_its_formula() {
 }
 
 #[test]
-fn a_negative_settling_delay_lowers_the_curve_of_writes_and_is_listed() {
+fn negative_settling_delay_lowers_write_curve() {
     let imported = imported(&model(CONSTANT, "-0.5", &g1(9, 1, "", "")));
     let drive = Drive::build(&imported.spec).unwrap();
     assert_eq!(drive.seek().time_ns(Op::Read, 2, false), 2_500_000);
@@ -103,7 +103,7 @@ fn without(left_out: impl Fn(u32) -> bool) -> Vec<u32> {
 }
 
 #[test]
-fn every_sparing_scheme_leaves_out_its_spares_and_slips() {
+fn sparing_schemes_leave_out_spares_and_slips() {
     assert_eq!(positions(&g1(0, 3, "5", "")), without(|_| false), "0: no sparing");
     let scheme = |number, spares, slips| positions(&g1(number, spares, slips, ""));
     assert_eq!(scheme(1, 2, ""), without(|p| p >= 60), "1: two tracks");
@@ -142,7 +142,7 @@ fn turned_by_slips(scheme: u32, spares: u32) -> [u32; 8] {
 }
 
 #[test]
-fn slips_turn_the_tracks_behind_their_cylinder_or_track_where_disksim_turns_them() {
+fn slips_turn_later_tracks_like_disksim() {
     for scheme in [2, 4, 6] {
         assert_eq!(turned_by_slips(scheme, 2), [0, 0, 1, 1, 2, 2, 2, 2], "{scheme}");
     }
@@ -153,7 +153,7 @@ fn slips_turn_the_tracks_behind_their_cylinder_or_track_where_disksim_turns_them
 }
 
 #[test]
-fn slips_of_tracks_in_serpentine_cylinders_are_listed() {
+fn slips_in_serpentine_cylinders_are_listed() {
     let layout = g1(3, 1, "5", "").replace("scheme = 0", "scheme = 1");
     let imported = imported(&model(CONSTANT, "0", &layout));
     let lost = imported.not_represented.iter().find(|lost| lost.name == "slips").unwrap();
@@ -161,7 +161,7 @@ fn slips_of_tracks_in_serpentine_cylinders_are_listed() {
 }
 
 #[test]
-fn remapped_sectors_and_tracks_stand_where_their_stand_ins_are() {
+fn remapped_sectors_stand_at_spares() {
     let sector = positions(&g1(9, 3, "", "7, 78, 9, 9"));
     assert_eq!((sector[7], sector[9]), (78, 9));
     let track = positions(&g1(1, 2, "", "2, 7"));
@@ -169,7 +169,7 @@ fn remapped_sectors_and_tracks_stand_where_their_stand_ins_are() {
 }
 
 #[test]
-fn skews_are_exact_parts_of_a_turn_in_sectors_and_in_turns() {
+fn skews_are_exact_parts_of_turn() {
     let zone = imported(&model(CONSTANT, "0", &g1(9, 1, "", ""))).spec.zones.remove(0);
     let shown = |zone: &freewheel_model::drive::spec::ZoneSpec| {
         [zone.first_block, zone.track_skew, zone.cylinder_skew].map(|turn| turn.to_string())
@@ -191,7 +191,7 @@ const G4: &str = "dm_layout_g4 { TP = [ 0, 9, 10, 0, 7, 8, ], IDX = [\n\
     Slips = [], Remaps = [] }";
 
 #[test]
-fn a_g4_tree_that_fills_cylinder_by_cylinder_is_exact() {
+fn g4_tree_filling_by_cylinder_is_exact() {
     let imported = imported(&model(CONSTANT, "0", G4));
     let spec = &imported.spec;
     assert_eq!((spec.mapping, spec.zones.len()), (Mapping::Cylinder, 2));
@@ -212,7 +212,7 @@ fn a_g4_tree_that_fills_cylinder_by_cylinder_is_exact() {
 }
 
 #[test]
-fn a_g4_tree_that_no_zone_can_say_is_refused_with_its_line() {
+fn g4_tree_beyond_zones_is_refused() {
     let fails = |from: &str, to: &str| {
         assert!(G4.contains(from), "{from}");
         read(&model(CONSTANT, "0", &G4.replace(from, to))).unwrap_err().to_string()
@@ -235,7 +235,7 @@ fn a_g4_tree_that_no_zone_can_say_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_slip_of_a_g4_tree_leaves_a_block_out_and_counts_the_slipped_before_it() {
+fn g4_slip_leaves_block_out() {
     let place = |slips: &str, lbn: u64| {
         let text = G4.replace("Slips = []", &format!("Slips = [ {slips} ]"));
         let drive = Drive::build(&imported(&model(CONSTANT, "0", &text)).spec).unwrap();
@@ -256,7 +256,7 @@ fn a_slip_of_a_g4_tree_leaves_a_block_out_and_counts_the_slipped_before_it() {
 }
 
 #[test]
-fn slips_that_no_drive_can_have_are_listed_or_put_in_order() {
+fn impossible_slips_are_listed_or_reordered() {
     let read = |slips: &str| {
         let text = G4.replace("Slips = []", &format!("Slips = [ {slips} ]"));
         imported(&model(CONSTANT, "0", &text))
@@ -272,7 +272,7 @@ fn slips_that_no_drive_can_have_are_listed_or_put_in_order() {
 }
 
 #[test]
-fn heads_with_different_blocks_per_track_are_named_with_counts_and_cylinders() {
+fn heads_of_different_densities_are_named() {
     let uneven = G4.replace("TRACK, 0, 1 ]", "TRACK, 1, 1 ]").replace(
         "10, 0, 0.2, 10, 1, 0.0, 10, 1, TRACK, 1, 1 ]",
         "10, 0, 0.2, 8, 1, 0.0, 8, 1, TRACK, 1, 1 ]",
@@ -302,7 +302,7 @@ fn two_heads(second_skew: &str) -> String {
 }
 
 #[test]
-fn skews_of_heads_that_differ_by_millionths_of_a_turn_are_averaged() {
+fn head_skews_within_millionths_are_averaged() {
     let measured = imported(&two_heads("0.140003"));
     let zone = &measured.spec.zones[0];
     assert_eq!(zone.cylinder_skew.to_string(), "140001500/1000000000");
@@ -316,7 +316,7 @@ fn skews_of_heads_that_differ_by_millionths_of_a_turn_are_averaged() {
 }
 
 #[test]
-fn skews_of_heads_are_averaged_while_tracks_stay_within_half_a_sector() {
+fn head_skews_within_half_sector_are_averaged() {
     // 19 cylinders at half the difference of 0.0005 are 0.475 sectors, of 0.00053 more than half.
     assert!(read(&two_heads("0.1405")).is_ok());
     let error = read(&two_heads("0.14053")).unwrap_err();
@@ -327,7 +327,7 @@ fn skews_of_heads_are_averaged_while_tracks_stay_within_half_a_sector() {
 }
 
 #[test]
-fn a_zone_beyond_the_stated_cylinders_counts_and_the_note_says_why() {
+fn zone_beyond_stated_cylinders_is_noted() {
     let layout = g1(9, 1, "", "").replace("Last cylinder number = 3", "Last cylinder number = 4");
     let imported = imported(&model(CONSTANT, "0", &layout));
     assert_eq!((imported.spec.cylinders, imported.spec.zones[0].last_cylinder), (5, 4));
@@ -337,7 +337,7 @@ fn a_zone_beyond_the_stated_cylinders_counts_and_the_note_says_why() {
 }
 
 #[test]
-fn values_that_disksim_takes_out_of_their_range_are_listed_with_what_is_taken() {
+fn values_outside_range_are_listed() {
     let imported = imported(&disk(
         "Number of buffer segments = 2, Segment size (in blks) = 8,\
          Read-ahead over requested = -1, Fast write level = 7, Combine seq writes = 2,\
@@ -357,7 +357,7 @@ fn values_that_disksim_takes_out_of_their_range_are_listed_with_what_is_taken() 
 }
 
 #[test]
-fn all_missing_files_are_named_at_once() {
+fn missing_files_are_all_named() {
     let parv = "source a.diskspecs\nsource b.diskspecs\n";
     let specs = "disksim_disk D { Model = source a.model }";
     let model = model("Seek type = extracted, Full seek curve = a.seek", "0", "source a.layout");
@@ -378,7 +378,7 @@ fn all_missing_files_are_named_at_once() {
 }
 
 #[test]
-fn a_file_of_another_kind_holds_no_drive() {
+fn file_of_other_kind_holds_no_drive() {
     let cause = |text: &str| import(&[("x.parv", text)], &|_| None).unwrap_err().cause;
     assert_eq!(cause("0.0 R 5 8\n1.0 W 6 8\n"), ImportCause::NoDrive);
     assert_eq!(cause("disksim_global G { Init Seed = 42 }"), ImportCause::NoDrive);
@@ -443,7 +443,7 @@ impl Bands {
 }
 
 #[test]
-fn any_g4_tree_in_bands_has_every_block_where_its_tables_have_it() {
+fn g4_tree_in_bands_places_by_tables() {
     let mut prng = Prng::new(1, "bands");
     for _ in 0..300 {
         let bands = Bands::random(&mut prng);
@@ -461,7 +461,7 @@ fn any_g4_tree_in_bands_has_every_block_where_its_tables_have_it() {
 }
 
 #[test]
-fn a_g4_order_that_no_mapping_has_is_listed_with_what_it_costs() {
+fn g4_order_without_mapping_is_listed() {
     // The heads of the first zone the other way round.
     let turned = G4
         .replacen("TRACK, 0, 0,", "TRACK, 0, 9,", 1)
@@ -481,7 +481,7 @@ fn disk(parameters: &str) -> String {
 }
 
 #[test]
-fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
+fn electronics_are_scaled_or_listed() {
     let text = disk(
         "Per-request overhead time = 0.1, Time scale for overheads = 2.0,\n\
          Bulk sector transfer time = -0.015, Fast write level = 1, Immediate buffer read = 1,\n\
@@ -514,7 +514,7 @@ fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
 }
 
 #[test]
-fn a_bus_slower_than_the_media_is_that_of_the_measuring_host() {
+fn bus_slower_than_media_is_host_bus() {
     let with_bus = |ms: &str| imported(&disk(&format!("Bulk sector transfer time = {ms}")));
     // A turn of 10 ms passes 9 blocks.
     let slow = with_bus(
@@ -542,7 +542,7 @@ fn a_bus_slower_than_the_media_is_that_of_the_measuring_host() {
 }
 
 #[test]
-fn a_policy_without_a_counterpart_is_listed_and_replaced_by_first_come_first_served() {
+fn unknown_policy_becomes_first_come_first_served() {
     let imported = imported(&disk(
         "Max queue length = 8, Scheduler = disksim_ioqueue { Scheduling policy = 14 }",
     ));
@@ -577,7 +577,7 @@ const DISK_KEYS: &str = "Per-request overhead time, Time scale for overheads, \
     Extradisc 2nd disconnect overhead, Extradisc seek delta, Minimum seek delay";
 
 #[test]
-fn every_parameter_of_the_disk_changes_the_drive_or_is_listed() {
+fn disk_parameters_change_drive_or_are_listed() {
     let base = "Number of buffer segments = 4, Segment size (in blks) = 64,\
                 Per-request overhead time = 0.5";
     let plain = imported(&disk(base)).spec;
@@ -598,14 +598,14 @@ fn every_parameter_of_the_disk_changes_the_drive_or_is_listed() {
 }
 
 #[test]
-fn data_preparation_follows_the_reselection_of_a_read() {
+fn data_preparation_follows_read_reselection() {
     let spec =
         imported(&disk("First reselect overhead = 0.3, Data preparation overhead = 0.02")).spec;
     assert_eq!(spec.electronics.bus.unwrap().reconnect, SimDuration::from_us(320));
 }
 
 #[test]
-fn the_three_mapping_schemes_number_tracks_as_disksim_does() {
+fn mapping_schemes_number_tracks_like_disksim() {
     let second_cylinder = |scheme: u32| {
         let layout = g1(0, 0, "", "").replace("scheme = 0", &format!("scheme = {scheme}"));
         let moved = layout.replace("First cylinder number = 0", "First cylinder number = 1");
@@ -620,7 +620,7 @@ fn the_three_mapping_schemes_number_tracks_as_disksim_does() {
 }
 
 #[test]
-fn sourced_files_are_found_among_the_given_and_by_the_resolver() {
+fn sourced_files_are_found_by_resolver() {
     let layout = g1(9, 1, "", "");
     let model = model(CONSTANT, "0", "source dir/small.layout");
     let parv = "disksim_global G { Init Seed = 42 }\nsource small.diskspecs\n\
@@ -640,7 +640,7 @@ fn sourced_files_are_found_among_the_given_and_by_the_resolver() {
 }
 
 #[test]
-fn a_drive_of_another_drives_type_takes_over_what_it_does_not_say() {
+fn drive_of_other_type_inherits_values() {
     let base =
         disk("Fast write level = 2, Number of buffer segments = 3, Segment size (in blks) = 8");
     let text = format!("{base}\nD E {{ Fast write level = 0 }}\ninstantiate [ x ] as E");
@@ -650,7 +650,7 @@ fn a_drive_of_another_drives_type_takes_over_what_it_does_not_say() {
 }
 
 #[test]
-fn malformed_files_are_refused_with_file_line_and_what_was_expected() {
+fn malformed_files_are_refused_with_line() {
     let good = model(CONSTANT, "0", &g1(9, 1, "", ""));
     let fails = |from: &str, to: &str| {
         assert!(good.contains(from), "{from}");
@@ -709,7 +709,7 @@ fn malformed_files_are_refused_with_file_line_and_what_was_expected() {
 }
 
 #[test]
-fn a_file_that_is_sourced_over_and_over_is_refused_before_its_words_fill_the_memory() {
+fn file_sourced_endlessly_is_refused() {
     let words = "a, ".repeat(5000);
     let model = format!("x y {{ a = [ {} ] }}", "source words, ".repeat(250));
     let error = import(&[("x.model", &model), ("words", &words)], &|_| None).unwrap_err();
@@ -750,7 +750,7 @@ fn mutated(text: &str, prng: &mut Prng) -> String {
 }
 
 #[test]
-fn no_mutated_text_makes_the_importer_panic() {
+fn importer_never_panics_on_mutated_text() {
     let electronics =
         disk("Number of buffer segments = 4, Segment size (in blks) = 64, Max queue length = 2");
     let track_slips = model(
@@ -774,7 +774,7 @@ fn no_mutated_text_makes_the_importer_panic() {
 }
 
 #[test]
-fn an_extracted_curve_stays_a_table() {
+fn extracted_curve_stays_table() {
     let seek = "Seek type = extracted, Full seek curve = small.seek";
     let imported = imported(&model(seek, "0", &g1(9, 1, "", "")));
     let points = vec![(1, 1.5), (3, 2.5)];
@@ -783,7 +783,7 @@ fn an_extracted_curve_stays_a_table() {
 }
 
 #[test]
-fn a_given_file_that_plays_no_part_is_named() {
+fn unused_file_is_named() {
     let model = model(CONSTANT, "0", &g1(9, 1, "", ""));
     let specs = "disksim_disk D { Model = source small.model }";
     let stranger = model.replace("dm_disk SMALL", "dm_disk STRANGER");
@@ -800,7 +800,7 @@ fn a_given_file_that_plays_no_part_is_named() {
 }
 
 #[test]
-fn a_disconnect_before_the_data_of_a_write_and_the_least_seek_are_imported() {
+fn disconnect_before_write_and_least_seek_imported() {
     let times = "Extradisc command overhead = 0.6, Extradisc disconnect overhead = 0.05, \
                  Extradisc inter-disconnect delay = 0.4, Extradisc 2nd disconnect overhead = 0.1, \
                  Extradisc seek delta = 0.25, Minimum seek delay = 0.7, Time scale for overheads = 2.0";

@@ -54,7 +54,7 @@ mod tests {
     use freewheel_units::Prng;
 
     #[test]
-    fn equal_angles_have_a_resultant_of_one_and_their_own_direction() {
+    fn equal_angles_have_full_resultant() {
         let found = coherence(&[0.9, -0.1, 3.9]).unwrap();
         assert!((found.resultant_length - 1.0).abs() < 1e-12);
         assert!((found.mean_turns + 0.1).abs() < 1e-12);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn random_angles_fall_below_each_p_value_as_often_as_it_says() {
+    fn random_angles_match_p_values() {
         let mut random = Prng::new(1, "angles");
         let mut below = [0; 2];
         for _ in 0..4000 {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_move_to_the_next_request_and_responses_stay() {
+    fn gaps_move_to_next_request() {
         let request = |arrival, completion| Request {
             op: Op::Read,
             start: Lbn::new(0),

@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_our_own_drive_is_coherent_and_resynchronises_without_error() {
+    fn phase_of_own_trace_is_coherent() {
         let found = analysed(&trace(0));
         assert!(found.verdict.starts_with("Yes:"), "{}", found.verdict);
         assert_eq!((found.gaps, found.period_deviation_ppm), (GapReading::AsRecorded, Some(0.0)));
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_whose_clock_loses_a_random_part_of_a_turn_at_every_gap_is_not() {
+    fn phase_is_incoherent_after_random_gaps() {
         let found = analysed(&trace(TURN_NS));
         assert!(found.verdict.starts_with("No:"), "{}", found.verdict);
         assert_eq!((found.period_deviation_ppm, found.resynchronised_sd_ms), (None, None));
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_recorded_one_request_early_are_recognised() {
+    fn gaps_recorded_early_are_recognised() {
         let found = analysed(&gaps_one_earlier(&trace(0)));
         assert_eq!(found.gaps, GapReading::OneLater);
         assert!(found.verdict.starts_with("Yes, when each gap"), "{}", found.verdict);
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_runs_fast_is_measured_and_allowed_for() {
+    fn fast_clock_is_measured_and_corrected() {
         let fast = |time: SimTime| SimTime::from_ns(time.ns() + time.ns() / 100);
         let slow_clock = |request: &Request| {
             let measured = request.measured();
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_of_a_read_of_one_sector_is_that_of_two_uniform_latencies() {
+    fn floor_of_sector_read_is_two_latencies() {
         let unit = unit();
         let request = Request {
             op: Op::Read,

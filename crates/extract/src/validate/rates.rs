@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_the_file_s_own_rates_agrees_in_every_zone() {
+    fn rates_of_own_log_agree() {
         let validation = validated(&log(|_, rate| rate));
         assert_eq!(validation.advice, [] as [String; 0]);
         assert!(validation.zones.len() > 10);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_of_shorter_tracks_is_named_with_the_tracks_that_explain_it() {
+    fn zone_of_shorter_tracks_is_named() {
         let (_, drive) = library::drive(DRIVE).unwrap();
         let track = drive.layout().zones()[4].blocks_per_track();
         let validation = validated(&log(|zone, rate| if zone == 4 { rate * 0.93 } else { rate }));
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_of_surfaces_that_differ_are_those_of_the_file() {
+    fn zones_of_different_surfaces_match_file() {
         let mut spec = library::spec("barracuda-7200-11-320gb").unwrap();
         for zone in &mut spec.zones {
             let tracks = (0..spec.surfaces).map(|surface| zone.blocks_per_track - 100 * surface);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_common_to_all_zones_or_a_limit_of_the_bus_is_put_down_to_no_zone() {
+    fn common_or_bus_error_blames_no_zone() {
         let slower = validated(&log(|_, rate| rate * 0.9)).advice;
         assert!(
             matches!(&slower[..], [said] if said.contains("All measured zones are 10.0 % slower"))
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_skips_and_bad_blocks_are_left_out_and_move_no_rate() {
+    fn pauses_skips_and_bad_blocks_are_ignored() {
         let mut lines: Vec<String> = log(|_, rate| rate).lines().map(str::to_owned).collect();
         let bad = |line: &str| line.replace("        0         0", "        1       512");
         lines.iter_mut().skip(20).for_each(|line| *line = bad(line));
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_in_order_give_the_rate_of_their_zone() {
+    fn ordered_accesses_give_zone_rate() {
         let (_, drive) = library::drive(DRIVE).unwrap();
         let rate = drive.sustained_rate_bytes_per_second(0) as f64;
         let ms = 512.0 * 512.0 / rate * 1e3 / 1.05;
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_understood_is_named_with_what_is_expected() {
+    fn unknown_line_is_named_with_expectation() {
         let refused = |text: &str| validate_rates(DRIVE, "a.log", text).unwrap_err().to_string();
         let said = refused(&format!("{DDRESCUE}\n 0:00:01  0x00 1MB/s\n"));
         assert!(said.starts_with("a.log: line 2: ") && said.contains("--log-rates"), "{said}");

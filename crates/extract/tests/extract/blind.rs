@@ -80,7 +80,7 @@ fn in_sectors(mut hidden: Hidden, sector: SectorFormat) -> Hidden {
 }
 
 #[test]
-fn hidden_drives_of_4kn_are_found_out_in_whole_sectors() {
+fn hidden_4kn_drives_are_found_exactly() {
     for seed in [31, 32] {
         let plain = hidden("exos-7e8-8tb", seed);
         let hidden = in_sectors(plain, SectorFormat::Native4096);
@@ -90,7 +90,7 @@ fn hidden_drives_of_4kn_are_found_out_in_whole_sectors() {
 }
 
 #[test]
-fn a_hidden_drive_of_512e_is_found_out_in_whole_sectors() {
+fn hidden_512e_drive_is_found_exactly() {
     let hidden = in_sectors(hidden("exos-7e8-8tb", 33), SectorFormat::Emulated512);
     let found = check_hidden(&hidden, "512e");
     assert_eq!(found.spec.electronics.sector, SectorFormat::Emulated512);
@@ -141,28 +141,28 @@ fn check_hidden_writes(hidden: &Hidden, name: &str) {
 }
 
 #[test]
-fn writes_of_a_hidden_drive_are_found_out_1() {
+fn hidden_writes_are_found_1() {
     check_writes("exos-7e8-8tb", 21);
 }
 
 #[test]
-fn writes_of_a_hidden_drive_are_found_out_2() {
+fn hidden_writes_are_found_2() {
     check_writes("atlas10k", 22);
 }
 
 #[test]
-fn writes_of_a_hidden_drive_are_found_out_3() {
+fn hidden_writes_are_found_3() {
     check_writes("exos-7e8-8tb", 24);
 }
 
 #[test]
-fn writes_of_a_hidden_drive_of_4kn_are_found_out() {
+fn hidden_4kn_writes_are_found() {
     let hidden = in_sectors(hidden_writes("exos-7e8-8tb", 34), SectorFormat::Native4096);
     check_hidden_writes(&hidden, "4kn 34");
 }
 
 #[test]
-fn writes_that_a_cache_answers_are_refused_with_the_way_out() {
+fn cached_writes_are_refused_with_advice() {
     let mut hidden = hidden_writes("atlas10k", 22);
     hidden.behaviour.write_cache = Some(WriteCache::On);
     let mut drive = emulated(&hidden.spec, &hidden.behaviour, 1);
@@ -172,7 +172,7 @@ fn writes_that_a_cache_answers_are_refused_with_the_way_out() {
 }
 
 #[test]
-fn heads_are_counted_by_time_where_all_skews_are_alike() {
+fn heads_are_counted_despite_equal_skews() {
     for seed in [4, 8] {
         let mut hidden = hidden("exos-7e8-8tb", seed);
         hidden.spec.surfaces = 6;
@@ -213,7 +213,7 @@ fn hidden_electronics(seed: u64) -> Hidden {
 
 /// Values that are called measured are right in spite of jitter.
 #[test]
-fn of_electronics_that_are_said_to_be_measured_all_are_what_they_were_found_to_be() {
+fn electronics_called_measured_are_right() {
     let yes = |is: bool| String::from(if is { "yes" } else { "no" });
     let mut measured = 0;
     for seed in 1..=ELECTRONICS {

@@ -97,7 +97,7 @@ fn with_spares_of_ranges(seed: u64) -> Hidden {
 }
 
 #[test]
-fn spares_of_ranges_of_cylinders_are_found_with_defects_that_stay_in_their_range() {
+fn range_spares_are_found_with_defects() {
     assert_eq!(right_of(1..=24, with_spares_of_ranges), 24);
     for seed in [1, 2, 3] {
         check_blocks(&with_spares_of_ranges(seed));
@@ -106,7 +106,7 @@ fn spares_of_ranges_of_cylinders_are_found_with_defects_that_stay_in_their_range
 
 /// In the first and in the last sector of a track, two and four of one track, and two in a row.
 #[test]
-fn every_one_of_several_defects_of_a_track_is_found_to_the_sector() {
+fn defects_of_track_are_found_exactly() {
     let hidden = laid_out(4, |spec, _| {
         for zone in &mut spec.zones {
             let track = u64::from(zone.blocks_per_track);
@@ -157,7 +157,7 @@ fn banded_and(seed: u64, (width, rest): (u64, u64), orders: [Direction; 2]) -> H
 }
 
 #[test]
-fn bands_of_cylinders_are_found_with_the_orders_in_them() {
+fn cylinder_bands_are_found_with_orders() {
     let (on, back) = (Direction::Forward, Direction::Serpentine);
     for (seed, width, orders) in
         [(1, 24, [back, back]), (2, 100, [on, on]), (3, 57, [back, on]), (5, 12, [on, back])]
@@ -175,7 +175,7 @@ fn bands_of_cylinders_are_found_with_the_orders_in_them() {
 }
 
 #[test]
-fn the_order_of_surfaces_is_found_where_a_head_switch_takes_longer_than_a_short_seek() {
+fn surface_order_is_found_despite_slow_switch() {
     let (on, back) = (Direction::Forward, Direction::Serpentine);
     for (seed, width, orders) in
         [(1, 80, [back, back]), (2, 100, [on, on]), (3, 57, [back, on]), (5, 70, [on, back])]
@@ -196,7 +196,7 @@ fn the_order_of_surfaces_is_found_where_a_head_switch_takes_longer_than_a_short_
 
 /// Narrower bands are not understood, but no wrong file passes without a message.
 #[test]
-fn narrower_bands_at_the_ends_of_zones_are_found_or_it_is_said_that_they_are_not() {
+fn narrow_end_bands_are_found_or_reported() {
     let (on, back) = (Direction::Forward, Direction::Serpentine);
     for (seed, width, rest, orders) in [
         (1, 24, 7, [back, back]),

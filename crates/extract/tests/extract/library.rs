@@ -12,7 +12,7 @@ use crate::hidden::{emulated, options};
 
 /// Skews that are all alike leave only times to tell the heads, and one drive is full of defects.
 #[test]
-fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
+fn library_tracks_and_heads_are_found() {
     for name in ["exos-x24-24tb", "cheetah9lp"] {
         let truth = library::spec(name).unwrap();
         let mut drive = emulated(&truth, &Behaviour::default(), 1);
@@ -27,7 +27,7 @@ fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
 }
 
 #[test]
-fn the_cheetah_4lp_with_spares_for_every_12_cylinders_is_found_as_it_is() {
+fn cheetah_4lp_with_spares_is_found() {
     let truth = library::spec("cheetah4lp").unwrap();
     let mut drive = emulated(&truth, &Behaviour::default(), 1);
     let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
@@ -44,7 +44,7 @@ fn the_cheetah_4lp_with_spares_for_every_12_cylinders_is_found_as_it_is() {
 /// As made in the 1990s, with slow buses, buffers and reading ahead, and without any of these: what the
 /// file is worth for requests of all kinds.
 #[test]
-fn electronics_of_old_drives_are_found_and_requests_of_all_kinds_are_foretold() {
+fn old_electronics_predict_all_request_kinds() {
     for name in ["atlas10k", "cheetah4lp", "cheetah9lp", "cheetah18lp", "ultrastar9es"] {
         let mut truth = library::spec(name).unwrap();
         for electronics in [truth.electronics.clone(), ElectronicsSpec::default()] {
@@ -65,7 +65,7 @@ fn electronics_of_old_drives_are_found_and_requests_of_all_kinds_are_foretold() 
 
 /// The Ultrastar 9ES has many of the same length, which look like runs that come again.
 #[test]
-fn zones_one_after_the_other_that_are_alike_stay_what_they_are() {
+fn equal_consecutive_zones_stay_separate() {
     let truth = library::spec("ultrastar9es").unwrap();
     let mut drive = emulated(&truth, &Behaviour::default(), 1);
     let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();

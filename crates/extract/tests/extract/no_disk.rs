@@ -71,7 +71,7 @@ fn refused(drive: &mut Memory, commands: u64, seconds: u64) -> ExtractError {
 }
 
 #[test]
-fn what_answers_from_memory_is_refused_within_a_second() {
+fn memory_device_is_refused_within_second() {
     let same: fn(&mut Prng) -> u64 = |prng| 5 + prng.below(60);
     // One of forty is held up, as by a flash that cleans itself.
     let flash: fn(&mut Prng) -> u64 =
@@ -89,7 +89,7 @@ fn what_answers_from_memory_is_refused_within_a_second() {
 
 /// Their times differ by as much as those of a disk, and follow no turn.
 #[test]
-fn answers_that_vary_by_milliseconds_and_have_no_period_are_refused_within_a_minute() {
+fn answers_without_period_are_refused() {
     let little: fn(&mut Prng) -> u64 = |prng| 300 + prng.below(4000);
     let much: fn(&mut Prng) -> u64 = |prng| 6000 + prng.below(8000);
     for took_us in [little, much] {

@@ -48,7 +48,7 @@ fn steps(told: &[Told]) -> Vec<&[Told]> {
 }
 
 #[test]
-fn no_second_of_the_drives_time_passes_without_a_report_and_none_goes_back() {
+fn progress_is_steady_and_monotonic() {
     let (told, found, _) = told(VecDeque::new());
     let again = SimDuration::from_secs(1);
     for pair in told.windows(2) {
@@ -71,7 +71,7 @@ fn no_second_of_the_drives_time_passes_without_a_report_and_none_goes_back() {
 
 /// Three zones, of which each takes thousands of commands.
 #[test]
-fn tracks_and_zones_go_on_within_a_zone_and_say_what_is_measured() {
+fn zone_progress_names_what_is_measured() {
     let (told, ..) = told(VecDeque::new());
     let all = steps(&told);
     let zones = all.iter().find(|step| step[0].name == "tracks and zones").unwrap();
@@ -96,7 +96,7 @@ fn tracks_and_zones_go_on_within_a_zone_and_say_what_is_measured() {
 }
 
 #[test]
-fn an_extraction_that_goes_on_tells_of_what_comes_and_counts_what_was_before() {
+fn resumed_extraction_counts_earlier_commands() {
     let (whole, found, answers) = told(VecDeque::new());
     let half = answers.len() / 2;
     let (rest, again, _) = told(answers[..half].iter().copied().collect());

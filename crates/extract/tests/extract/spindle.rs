@@ -33,12 +33,12 @@ fn check_followed(base: &str, seed: u64, drift: &str) {
 }
 
 #[test]
-fn a_spindle_that_wanders_to_and_fro_is_followed_whatever_the_seed() {
+fn wandering_spindle_is_followed() {
     (1..=12).for_each(|seed| check_followed("exos-7e8-8tb", seed, "2ppm/7min"));
 }
 
 #[test]
-fn a_spindle_that_changes_for_longer_than_it_takes_is_followed_whatever_the_seed() {
+fn changing_spindle_is_followed() {
     // The fifth is smaller than its buffer.
     let seeds = (1..=12).filter(|seed| *seed != 5);
     seeds.for_each(|seed| check_followed("atlas10k", seed, "4ppm/20min"));
@@ -46,7 +46,7 @@ fn a_spindle_that_changes_for_longer_than_it_takes_is_followed_whatever_the_seed
 
 /// A spindle that wanders moves on in some minutes by more than the ranges of the Cheetah differ.
 #[test]
-fn the_cheetah_4lp_is_found_as_it_is_though_its_spindle_wanders() {
+fn cheetah_4lp_is_found_despite_wander() {
     let drift = Some("2ppm/30min".parse().unwrap());
     let truth = library::spec("cheetah4lp").unwrap();
     let mut drive =
@@ -58,7 +58,7 @@ fn the_cheetah_4lp_is_found_as_it_is_though_its_spindle_wanders() {
 }
 
 #[test]
-fn how_fast_a_spindle_changes_is_told_where_it_takes_an_hour() {
+fn spindle_change_is_reported_per_hour() {
     // Over ten hours by 10 ppm.
     let drift = Some("5ppm/10h".parse().unwrap());
     let truth = library::spec("cheetah9lp").unwrap();

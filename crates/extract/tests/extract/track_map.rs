@@ -87,7 +87,7 @@ fn found(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> TrackMap {
 }
 
 #[test]
-fn every_track_bound_of_ten_densities_with_holes_is_exact() {
+fn track_bounds_with_holes_are_exact() {
     for seed in 1..=2 {
         let spec = like_x300(seed, 120, 480, 2);
         let drive = Drive::build(&spec).unwrap();
@@ -121,7 +121,7 @@ fn file_of(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> Extraction {
 }
 
 #[test]
-fn a_drive_whose_surfaces_differ_becomes_a_file_that_places_every_block() {
+fn drive_file_of_different_surfaces_places_blocks() {
     for seed in 1..=3 {
         let mut spec = like_x300(seed, 120, 480, 2);
         if seed == 2 {
@@ -166,7 +166,7 @@ fn with_narrow_bands(name: &str, mut spec: DriveSpec, seed: u64) {
 }
 
 #[test]
-fn narrow_last_bands_are_placed_where_densities_differ() {
+fn narrow_last_bands_are_placed() {
     with_narrow_bands("forward", like_x300(1, 120, 4 * 120 + 70, 2), 1);
     let mut whole = like_x300(4, 120, 4 * 120 + 70, 2);
     whole.zones.iter_mut().for_each(|zone| zone.holes.clear());
@@ -181,7 +181,7 @@ fn narrow_last_bands_are_placed_where_densities_differ() {
 }
 
 #[test]
-fn surfaces_of_equal_densities_are_told_by_the_steps_between_bands() {
+fn surfaces_of_equal_density_differ_by_steps() {
     let mut spec = like_x300(3, 120, 6 * 120 + 70, 2);
     spec.surface_offsets.clear();
     for zone in &mut spec.zones {
@@ -201,7 +201,7 @@ fn moved(hole: &Hole, by: u32) -> Hole {
 }
 
 #[test]
-fn samples_of_a_drive_have_the_layout_of_all_without_the_defects_of_each() {
+fn samples_share_layout_without_own_defects() {
     let mut of_all = like_x300(5, 60, 180, 2);
     let shared = of_all.zones[0].holes.clone();
     of_all.zones[1].holes.clear();

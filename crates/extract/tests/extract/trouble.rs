@@ -66,7 +66,7 @@ impl BlackBox for Troubled {
 }
 
 #[test]
-fn a_busy_host_is_stood() {
+fn extraction_tolerates_busy_host() {
     for (base, seed) in [
         ("exos-7e8-8tb", 4),
         ("atlas10k", 10),
@@ -86,7 +86,7 @@ fn a_busy_host_is_stood() {
 }
 
 #[test]
-fn what_the_drive_does_for_itself_meanwhile_is_stood() {
+fn extraction_tolerates_drives_own_work() {
     let mut hidden = hidden("exos-7e8-8tb", 4);
     let (every, lasts) = (SimDuration::from_secs(1), SimDuration::from_ms(60));
     hidden.behaviour.activity = Some(Activity { every, lasts });
@@ -96,7 +96,7 @@ fn what_the_drive_does_for_itself_meanwhile_is_stood() {
 }
 
 #[test]
-fn blocks_that_cannot_be_read_are_told_and_passed_over() {
+fn unreadable_blocks_are_told_and_skipped() {
     let hidden = hidden("exos-7e8-8tb", 4);
     let per_track = u64::from(hidden.spec.zones[0].blocks_per_track);
     // The first ones of the drive, a track's end, and one of two thousand elsewhere.
@@ -118,7 +118,7 @@ fn blocks_that_cannot_be_read_are_told_and_passed_over() {
 
 /// So small a zone at the end has but one pair of tracks from which its skew is measured.
 #[test]
-fn a_zone_of_two_cylinders_of_which_one_begins_with_a_block_that_cannot_be_read_comes_to_an_end() {
+fn unreadable_zone_start_does_not_hang() {
     let mut hidden = hidden("atlas10k", 10);
     let spec = &mut hidden.spec;
     (spec.surfaces, spec.mapping, spec.electronics) =
@@ -144,7 +144,7 @@ fn a_zone_of_two_cylinders_of_which_one_begins_with_a_block_that_cannot_be_read_
 }
 
 #[test]
-fn an_extraction_that_breaks_off_again_and_again_goes_on_and_finds_the_same() {
+fn interrupted_extraction_resumes_with_same_result() {
     let hidden = hidden("atlas10k", 10);
     let head = JournalHead { blocks: 1, seed: 1, writes: false };
     let mut text = head.line() + "\n";
@@ -175,7 +175,7 @@ fn an_extraction_that_breaks_off_again_and_again_goes_on_and_finds_the_same() {
 }
 
 #[test]
-fn a_journal_of_another_drive_is_refused() {
+fn journal_of_other_drive_is_refused() {
     let hidden = hidden("atlas10k", 10);
     let entry = JournalEntry {
         session: 0,

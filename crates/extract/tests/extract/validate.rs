@@ -34,14 +34,14 @@ fn validated_with(
 }
 
 #[test]
-fn where_nothing_visits_the_media_twice_nothing_is_said_of_the_phase() {
+fn phase_is_silent_without_media_visits() {
     let one = validated("tr96", "R Hit 0 1 300 1000\n").unwrap();
     assert!(one.phase.verdict.starts_with("Not to be told"), "{}", one.phase.verdict);
     assert!(one.phase.distances.is_empty() && one.phase.resynchronised_sd_ms.is_none());
 }
 
 #[test]
-fn a_trace_with_our_own_times_has_no_demerit_and_another_has_the_distance() {
+fn demerit_of_own_times_is_zero() {
     // The tr96 disk has no electronics: block 0 at time 0 is one sector, 194.8 us.
     let sector_us = 60e6 / 4400.0 / 70.0;
     let own = validated("tr96", &format!("R Hit 0 1 {sector_us:.3} 1000\n")).unwrap();
@@ -52,7 +52,7 @@ fn a_trace_with_our_own_times_has_no_demerit_and_another_has_the_distance() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_with_its_record() {
+fn incomparable_record_is_refused() {
     let beyond = validated("tr96", "R Hit 0 1 100 1000\nR Hit 9999999 1 100 1000\n");
     let message = beyond.unwrap_err().to_string();
     assert!(message.contains("record 2") && message.contains("larger drive"), "{message}");
@@ -87,7 +87,7 @@ fn measured_here(delay_is_after: bool) -> String {
 }
 
 #[test]
-fn the_phase_tells_to_which_request_a_delay_belongs() {
+fn phase_tells_which_request_was_delayed() {
     for (delay_is_after, gaps) in [(false, GapReading::AsRecorded), (true, GapReading::OneLater)] {
         let text = measured_here(delay_is_after);
         let found = validated("tr96", &text).unwrap();
@@ -117,7 +117,7 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
 
 /// Answers of a drive that reads ahead after touching reads alone are explained by that.
 #[test]
-fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
+fn fitted_values_hold_on_other_half() {
     let (mut spec, drive) = library::drive("atlas10k").unwrap();
     spec.electronics.buffer.as_mut().unwrap().read_ahead = ReadAhead::AfterTouching;
     let mut unit = DriveUnit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
@@ -162,7 +162,7 @@ fn read_at_random(spec: &DriveSpec) -> String {
 
 /// A drive whose zones begin elsewhere in the turn than its file says, and of which some have other skews.
 #[test]
-fn a_fit_finds_the_angles_of_zones_and_their_skews() {
+fn fit_finds_zone_angles_and_skews() {
     let (spec, _) = library::drive("cheetah9lp").unwrap();
     let mut hidden = spec.clone();
     for (index, zone) in (0_u64..).zip(&mut hidden.zones) {
@@ -237,7 +237,7 @@ fn fio(jobs: &[(&str, u32, [f64; 4])]) -> String {
 }
 
 #[test]
-fn fios_jobs_run_again_and_where_both_part_the_key_is_named() {
+fn fio_comparison_names_key_of_deviation() {
     let reads = |rate: f64, mean: f64| [3000.0, rate, mean, 30.0];
     let text = fio(&[
         ("randread", 1, reads(57.0, 17.5)),

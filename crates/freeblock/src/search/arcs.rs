@@ -399,7 +399,7 @@ mod tests {
     });
 
     #[test]
-    fn a_byte_says_no_less_than_any_worth_and_at_most_a_sixteenth_more() {
+    fn byte_bounds_worth_within_sixteenth() {
         for units in 0..=u16::MAX {
             let said = worth(byte(units), 0);
             assert!(said >= u32::from(units), "{units} as {said}");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn greater_worth_is_a_greater_byte() {
+    fn byte_grows_with_worth() {
         for units in 1..=u16::MAX {
             assert!(byte(units) >= byte(units - 1), "{units}");
         }
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_above_a_worth_is_the_least_that_stands_for_more() {
+    fn byte_above_worth_is_least_greater() {
         for shift in [0, 3, 16] {
             for known in (0..1 << 20).chain(u32::MAX - 9..=u32::MAX) {
                 let above = byte_above(known, shift);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_rounded_up_and_never_too_few() {
+    fn units_are_rounded_up() {
         for worth in (0..1 << 20).chain([1 << 31, u32::MAX - 1, u32::MAX]) {
             for shift in [0, 3, 16] {
                 let exact = (f64::from(worth) / f64::from(1u32 << shift)).ceil();
@@ -445,7 +445,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_that_is_wanted_is_an_item(
+        fn wanted_blocks_become_items(
             (cylinder, surface) in (0u32..10_000, 0u32..6),
             (size, from, bits, worth) in (1u32..140, 0.0..1f64, any::<u64>(), 1u32..300),
         ) {
@@ -468,7 +468,7 @@ mod tests {
         }
 
         #[test]
-        fn of_a_run_around_the_turn_no_arc_holds_more_than_is_said_and_some_hold_nearly_that(
+        fn arcs_bound_run_around_turn_tightly(
             (cylinder, surface) in (0u32..10_000, 0u32..6),
             (size, from, worth) in (1u32..60, 0.0..1f64, 1u32..150),
         ) {
@@ -481,7 +481,7 @@ mod tests {
         }
 
         #[test]
-        fn a_run_is_its_items_one_by_one(
+        fn run_equals_single_items(
             (cylinder, surface) in (0u32..10_000, 0u32..6),
             (size, from, upto) in (1u32..140, 0.0..1f64, 0.0..1f64),
             worth in 1u32..300,

@@ -322,7 +322,7 @@ mod tests {
     use super::raise_by;
 
     #[test]
-    fn raise_by_is_the_fourth_power_however_long_the_search() {
+    fn raise_by_is_fourth_power() {
         assert_eq!(
             [raise_by(0, 160), raise_by(80, 160), raise_by(160, 160)],
             [0, 1 << 12, 1 << 16]

@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_more_blocks_are_marked_outside_a_window_than_do_not_pass_in_it(
+        fn mask_never_overcounts_blocks_outside_window(
             (cylinder, surface) in (0u32..10_000, 0u32..6),
             (size, runs) in (1u32..140, prop::collection::vec((0u32..9, 1u32..40), 1..9)),
             (turns, at, length) in (0u64..1000, 0u64..5_985_000, 1u64..7_000_000),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn no_block_passes_in_less_than_is_told() {
+    fn passing_time_is_lower_bound() {
         let rotation = TRACKS.drive().rotation();
         let turn = Turn::new(rotation.period_ns());
         for (cylinder, size) in [(0, 1), (0, 7), (5_000, 8), (9_000, 128)] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_in_the_nanosecond_of_an_edge_begins_in_the_window() {
+    fn window_includes_blocks_at_edges() {
         // Angles and edges of 2^32 steps in a turn that is no power of two.
         let rotation = TRACKS.drive().rotation();
         let turn = Turn::new(rotation.period_ns());

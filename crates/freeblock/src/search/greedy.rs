@@ -342,7 +342,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn of_tracks_that_offer_as_much_the_one_with_the_least_extra_seek_is_taken(
+        fn greedy_prefers_least_extra_seek(
             seed: u64, wanted_of in 1u64..40, fineness in prop_oneof![Just(Fineness::Coarse), Just(Fineness::Fine)],
         ) {
             let tracks = &*TRACKS;

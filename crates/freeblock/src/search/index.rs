@@ -695,7 +695,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_fine_where_coarse_ones_are_larger_than_a_cache_and_where_asked_for() {
+    fn tables_are_fine_for_large_drives() {
         let of_size = |cylinders| Fineness::BySize.is_fine(cylinders);
         assert_eq!([10_042, 131_072, 131_073, 604_683].map(of_size), [false, false, true, true]);
         assert!(!Fineness::Coarse.is_fine(604_683) && Fineness::Fine.is_fine(1));
@@ -703,7 +703,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn surfaces_are_taken_by_what_they_may_offer_and_equals_in_order_from_the_first_on(
+        fn surfaces_are_ordered_by_offer(
             most in prop::collection::vec(0u32..5, 1..=64), (first, among) in (0u32..64, any::<u64>()),
         ) {
             let surfaces = most.len() as u32;

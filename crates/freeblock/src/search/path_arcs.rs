@@ -288,7 +288,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_takes_more_than_its_arc_offers(
+        fn arc_offer_bounds_every_path(
             (block, things) in block().prop_flat_map(|block| (Just(block), things(block))),
             switch in prop_oneof![0u64..2500, 400u64..600],
             (from, length) in (0..TURN, prop_oneof![1..=TURN, TURN - 2 * SLOT..=TURN]),
@@ -303,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn on_one_track_an_arc_offers_what_lies_there(
+        fn arc_offers_blocks_of_single_track(
             things in things(BLOCK),
             (from, length) in (0..TURN, 1..=TURN),
         ) {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn where_heads_change_slowly_an_arc_offers_no_more_blocks_than_there_is_time_for() {
+    fn arc_offer_is_limited_by_slow_switches() {
         // A block on one of two surfaces in turn, each directly after the one before.
         let things: Vec<Thing> = (0..TURN / BLOCK)
             .map(|number| (number as usize % 2, number * BLOCK, BLOCK, 1))

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_where_nothing_was_left_counts_at_once() {
+    fn region_weights_count_new_demand_at_once() {
         let (tracks, mut region_weights, capacity) = half_read();
         let weight = |region_weights: &RegionWeights, block| {
             region_weights.of_cylinder(cylinder(&tracks, block))
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begins_with_the_same_price_everywhere() {
+    fn region_weights_begin_round_equal() {
         let (tracks, mut region_weights, capacity) = half_read();
         region_weights.delivered(&tracks, capacity / 2, capacity);
         region_weights.wanted(&tracks, 0, capacity);
@@ -290,7 +290,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
 
         #[test]
-        fn weights_are_the_parts_left_and_bounds_their_plain_maximum(
+        fn region_weights_follow_remaining_parts(
             seed: u64, steps in 1u64..60,
             // Whose regions are nodes of the tree, and lie between two levels of it.
             drive in prop::sample::select(vec![

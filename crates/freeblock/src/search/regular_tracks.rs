@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_stretch_is_found_as_it_was_given(
+        fn stretches_are_found_as_given(
             odd in prop::collection::vec((0..100 * SURFACES, 0u32..500), 0..20), turned_round: bool,
         ) {
             let stretches = stretches(&odd, turned_round);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_drive_takes_two_rows_a_surface() {
+    fn regular_drive_takes_two_rows_per_surface() {
         for turned_round in [false, true] {
             assert_eq!(RegularTracks::new(&stretches(&[], turned_round), SURFACES).rows.len(), 6);
         }

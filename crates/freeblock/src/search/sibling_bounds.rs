@@ -181,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_family_says_of_each_sibling_and_of_all_what_its_tables_say(seed: u64) {
+        fn sibling_bounds_match_tables(seed: u64) {
             let prng = &mut Prng::new(seed, "family");
             says_of_each_sibling_and_of_all_what_its_tables_say::<COARSE>(prng)?;
             says_of_each_sibling_and_of_all_what_its_tables_say::<FINE>(prng)?;

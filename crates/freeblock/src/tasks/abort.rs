@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_left_is_the_difference_of_the_sets(
+        fn abort_leaves_set_difference(
             runs in prop::collection::vec((0u64..90, 1u64..9), 0..20),
             gone in prop::collection::vec((0u64..90, 1u64..9), 0..20),
         ) {

@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_what_a_walk_over_all_numbers_finds(
+        fn grid_runs_match_walk(
             members in prop::collection::vec((0u64..9000, 1u64..300), 0..20),
             others in prop::collection::vec((0u64..9000, 1u64..300), 0..9),
             from in 0u64..9000,
@@ -90,7 +90,7 @@ mod tests {
         }
 
         #[test]
-        fn a_grid_finds_the_blocks_that_a_walk_finds(
+        fn grid_blocks_match_walk(
             size in 1u32..20, offset in 0u32..20, capacity in 40u64..200,
             from in 0u64..220, length in 1u64..60,
         ) {

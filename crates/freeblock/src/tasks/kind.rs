@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_a_kind_and_of_a_priority_is_the_one_that_configurations_take() {
+    fn kind_and_priority_words_match_config() {
         #[derive(Deserialize)]
         struct Line<T> {
             it: T,

@@ -556,7 +556,7 @@ mod tests {
     use freewheel_model::drive::{Departure, Position};
 
     #[test]
-    fn weights_that_a_decision_would_change_are_in_the_index_before_it() {
+    fn changed_weights_are_indexed_before_decision() {
         let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
         let drive = Arc::new(Drive::build(&spec).unwrap());
         let with_deadline = || {

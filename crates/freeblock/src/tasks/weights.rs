@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_late_as_soon_as_it_is_behind_a_straight_line_to_its_deadline() {
+    fn task_behind_straight_line_is_late() {
         // A quarter of the time has gone.
         let after_quarter = |delivered| lateness(delivered, 100 - delivered, 25, 75, 16);
         assert_eq!(after_quarter(25), 1, "on the line");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_worth_the_more_the_fuller_its_room_is_and_keeps_that_for_an_eighth() {
+    fn task_weight_rises_with_filled_room() {
         let spec = TaskSpec {
             pace: Pace::Room(80),
             until: Until::Standing,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_as_shares_over_what_is_left_before_anything_is_known() {
+    fn weights_start_as_shares_over_rest() {
         let weigh =
             |shares, left| weights(Contest::default().weigh(&two(shares, (500, 0), left), true));
         assert_eq!(weigh((1, 1), (1000, 1000)), [4, 4]);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_begins_changes_weights_at_once_and_teaches_nothing() {
+    fn new_round_changes_weights_at_once() {
         let mut contest = Contest::default();
         let mut at =
             |delivered, left, is_due| weights(contest.weigh(&two((1, 1), delivered, left), is_due));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_more_than_its_share_loses_half_of_its_lead() {
+    fn leader_loses_half_of_lead() {
         let mut contest = Contest::default();
         let left = (1 << 30, 1 << 30);
         let mut at = |delivered| weights(contest.weigh(&two((4, 1), delivered, left), true));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn leads_are_back_before_a_task_has_all_that_it_lacks() {
+    fn leads_return_before_task_catches_up() {
         let mut contest = Contest::default();
         let left = (1 << 30, 1 << 30);
         let mut at = |delivered| weights(contest.weigh(&two((1, 1), delivered, left), true));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_rival_begins_a_new_contest() {
+    fn new_rival_begins_new_contest() {
         let mut contest = Contest::default();
         let [one, two] = two((1, 1), (0, 0), (1000, 1000));
         contest.weigh(&[one, two], true);

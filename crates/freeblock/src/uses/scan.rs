@@ -63,13 +63,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sector_of_a_drive_is_in_a_block() {
+    fn scan_blocks_cover_every_sector() {
         assert_eq!(whole_drive(Blocks::new(64), 8), [Extent::new(0, 64)]);
         assert_eq!(whole_drive(Blocks::new(67), 8), [Extent::new(0, 64), Extent::new(59, 8)]);
     }
 
     #[test]
-    fn a_sample_is_rounded_up_to_whole_blocks() {
+    fn sample_is_rounded_up_to_blocks() {
         let until = |ppm| sample(backup(Blocks::new(67), 8), ppm).until;
         assert_eq!(until(1), Until::Enough(1));
         assert_eq!(until(500_000), Until::Enough(5), "of 9");

@@ -27,7 +27,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn a_leg_is_due_when_its_first_data_pass_and_is_the_same_from_anywhere_in_its_wait(
+    fn leg_is_due_at_first_data(
         (spec, drive) in any_drive(), seed: u64
     ) {
         let prng = &mut Prng::new(seed, "due");

@@ -240,7 +240,7 @@ fn names(items: &[Offered]) -> BTreeSet<&str> {
 }
 
 #[test]
-fn a_change_of_the_interface_shows() {
+fn interface_changes_show_in_snapshot() {
     let mut text = String::new();
     for (name, mut items) in interface() {
         items.sort_by_key(|item| item.text.trim_start().to_owned());
@@ -251,7 +251,7 @@ fn a_change_of_the_interface_shows() {
 }
 
 #[test]
-fn the_interface_is_small() {
+fn interface_is_small() {
     let interface = interface();
     let root = names(&interface[0].1).len();
     assert!(root <= ROOT_MAX, "the root has {root} items: at most {ROOT_MAX}");
@@ -260,7 +260,7 @@ fn the_interface_is_small() {
 }
 
 #[test]
-fn every_item_is_documented_and_offered_once_by_a_module() {
+fn items_are_documented_and_offered_once() {
     let interface = interface();
     for (module, items) in &interface {
         let bare: Vec<&Offered> = items.iter().filter(|item| !item.is_documented).collect();
@@ -274,7 +274,7 @@ fn every_item_is_documented_and_offered_once_by_a_module() {
 }
 
 #[test]
-fn the_search_itself_finds_signatures_kinds_and_globs() {
+fn api_search_finds_signatures_and_kinds() {
     let text = "pub fn longer(a: u8) {\n}\npub fn long<T>(\n    a: T,\n    b: u8,\n) -> T {\n}\n";
     assert_eq!(signature(text, "long"), "fn long<T>(a: T, b: u8) -> T");
     let path = |text: &str| text.split("::").map(str::to_owned).collect::<Vec<_>>();

@@ -313,7 +313,7 @@ fn crate_names() -> Vec<String> {
 }
 
 #[test]
-fn files_and_folders_use_each_other_in_one_direction() {
+fn files_and_folders_depend_one_way() {
     let mut circles = Vec::new();
     for krate in crate_names() {
         for (folder, circle) in Source::read(&krate).circles(STRICT.contains(&krate.as_str())) {
@@ -329,7 +329,7 @@ fn source(files: &[(&str, &str)]) -> Source {
 }
 
 #[test]
-fn the_search_itself_finds_circles_through_groups_re_exports_and_folders() {
+fn circle_search_sees_groups_and_re_exports() {
     let members = |circles: Vec<(String, BTreeSet<String>)>| -> Vec<(String, Vec<String>)> {
         circles.into_iter().map(|(at, circle)| (at, circle.into_iter().collect())).collect()
     };

@@ -194,7 +194,7 @@ fn violations(of: &[&str], forbidden: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn pure_crates_know_no_clock_thread_file_network_or_environment() {
+fn pure_crates_use_no_outside_world() {
     assert_eq!(violations(PURE, IMPURE_NAMES), Vec::<String>::new());
 }
 
@@ -206,7 +206,7 @@ fn grouped_std_imports(code: &str) -> Vec<&str> {
 }
 
 #[test]
-fn pure_crates_do_not_get_at_the_outside_through_a_grouped_import() {
+fn pure_crates_use_no_grouped_escape() {
     for krate in PURE {
         for file in sources(&crates().join(krate).join("src")) {
             let code = code_of(&file);
@@ -220,7 +220,7 @@ fn pure_crates_do_not_get_at_the_outside_through_a_grouped_import() {
 }
 
 #[test]
-fn pure_crates_depend_on_nothing_that_acts() {
+fn pure_crates_depend_on_pure_ones() {
     for krate in PURE {
         let manifest = fs::read_to_string(crates().join(krate).join("Cargo.toml")).unwrap();
         assert!(!manifest.contains("build-dependencies") && !manifest.contains("[target"));
@@ -244,7 +244,7 @@ fn synchronisation(code: &str) -> Vec<&str> {
 }
 
 #[test]
-fn crates_with_reproducible_results_share_values_and_synchronise_nothing_else() {
+fn reproducible_crates_share_only_values() {
     let mut found = Vec::new();
     for krate in DETERMINISTIC {
         for file in sources(&crates().join(krate).join("src")) {
@@ -262,7 +262,7 @@ fn crates_with_reproducible_results_share_values_and_synchronise_nothing_else() 
 }
 
 #[test]
-fn clippy_bans_are_lifted_where_time_is_real_only() {
+fn clippy_bans_are_lifted_for_real_time() {
     let own = |(name, _): &&(&str, _)| crates().join(name).join("clippy.toml").exists();
     let mut lifted: Vec<&str> = LAYERS.iter().filter(own).map(|(name, _)| *name).collect();
     lifted.sort_unstable();
@@ -293,7 +293,7 @@ fn crates_depend_downwards_only() {
 }
 
 #[test]
-fn the_search_itself_finds_what_it_looks_for() {
+fn layer_search_finds_targets() {
     assert!(names("let x = std::time::Duration::ZERO;", "std::time"));
     assert!(!names("use std::timely;", "std::time"));
     assert!(!names("use not_std::time;", "std::time"));

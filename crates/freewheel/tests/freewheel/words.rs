@@ -55,7 +55,7 @@ fn doc_comments_begin_with_their_subject() {
 }
 
 #[test]
-fn a_late_subject_is_noticed() {
+fn late_subject_is_noticed() {
     let code = "//! Whether it is so.\n//! What follows does not count.\n\n/// Itself a noun.\nfn f() {}\n\
                 \n    /// The same again.\n    // What a plain comment says is free.\n/// Of all.\n";
     let late: Vec<&str> =

@@ -5,6 +5,6 @@
 use freewheel_fuzz_checks::{damage, disksim};
 
 #[test]
-fn the_importer_survives_damage() {
+fn importer_survives_damage() {
     damage::check_corpus_and_mutations("disksim_files", disksim::check);
 }

@@ -5,12 +5,12 @@
 use freewheel_fuzz_checks::{damage, journal};
 
 #[test]
-fn the_clean_sample_is_of_this_version() {
+fn clean_sample_has_current_version() {
     let text = include_str!("../../../../fuzz/corpus/extraction_journal/plain");
     assert_eq!(freewheel_extract::read_journal(text, &journal::HEAD).unwrap().len(), 5);
 }
 
 #[test]
-fn a_journal_survives_damage() {
+fn journal_survives_damage() {
     damage::check_corpus_and_mutations("extraction_journal", journal::check);
 }

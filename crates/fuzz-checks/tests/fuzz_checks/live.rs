@@ -5,26 +5,26 @@
 use freewheel_fuzz_checks::{blocks, control, damage, extents, manifest};
 
 #[test]
-fn a_manifest_survives_damage() {
+fn manifest_survives_damage() {
     damage::check_corpus_and_mutations("backup_manifest", manifest::check);
 }
 
 #[test]
-fn a_stream_of_blocks_survives_damage() {
+fn block_stream_survives_damage() {
     damage::check_corpus_and_mutations("task_blocks", blocks::check);
 }
 
 #[test]
-fn the_control_interface_survives_damage() {
+fn control_interface_survives_damage() {
     damage::check_corpus_and_mutations("control_api", control::check);
 }
 
 #[test]
-fn a_list_of_extents_survives_damage() {
+fn extent_list_survives_damage() {
     damage::check_corpus_and_mutations("extent_list", extents::check_list);
 }
 
 #[test]
-fn a_file_system_survives_damage() {
+fn file_system_survives_damage() {
     damage::check_corpus_and_mutations("ext4", extents::check_file_system);
 }

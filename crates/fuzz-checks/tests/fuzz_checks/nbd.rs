@@ -6,18 +6,18 @@ use freewheel_fuzz_checks::{damage, nbd};
 use proptest::prelude::*;
 
 #[test]
-fn the_server_survives_damage() {
+fn server_survives_damage() {
     damage::check_corpus_and_mutations("nbd_server", nbd::check_server);
 }
 
 #[test]
-fn the_client_survives_damage() {
+fn client_survives_damage() {
     damage::check_corpus_and_mutations("nbd_client", nbd::check_client);
 }
 
 proptest! {
     #[test]
-    fn the_sessions_survive_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+    fn sessions_survive_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
         nbd::check_server(&bytes);
         nbd::check_client(&bytes);
     }

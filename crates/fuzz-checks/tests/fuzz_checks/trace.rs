@@ -17,7 +17,7 @@ fn check_corpus_and_mutations(format: Format) {
 }
 
 #[test]
-fn every_format_has_a_fuzz_target() {
+fn formats_have_fuzz_targets() {
     let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
     for format in Format::ALL {
         let target = targets.join(format!("{}.rs", target(format)));
@@ -214,7 +214,7 @@ fn trace_like_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_never_panic_and_always_end(
+    fn arbitrary_bytes_never_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..2000),
         format in stream_formats(),
     ) {
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn text_like_a_trace_never_panics_and_always_ends(
+    fn trace_like_text_never_panics(
         text in trace_like_text(),
         format in stream_formats(),
     ) {

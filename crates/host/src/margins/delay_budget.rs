@@ -75,7 +75,7 @@ mod tests {
     proptest! {
         /// Free work is asked for whenever it may be, and is late as an adversary likes.
         #[test]
-        fn spending_in_any_stretch_is_at_most_its_share_and_the_savings(
+        fn spending_is_at_most_share_and_savings(
             steps in prop::collection::vec((0u64..30_000_000, any::<bool>()), 1..400),
             share in 0u32..50_000,
         ) {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_rises_with_each_delay_and_falls_to_a_turn_when_all_is_paid() {
+    fn price_rises_with_delay_and_recovers() {
         let mut delay_budget = DelayBudget::new(TURN, 5000);
         // A turn is earned in two hundred.
         delay_budget.earn(TURN * 200 * 16);

@@ -181,7 +181,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 20, ..Default::default() })]
 
         #[test]
-        fn the_curve_is_the_regression_that_never_rises(
+        fn curve_is_nonincreasing_regression(
             movements in prop::collection::vec((0..BINS, any::<bool>()), 0..300),
             start in 0..=BINS,
         ) {
@@ -196,7 +196,7 @@ mod tests {
     /// For errors of any shape and any slacks: the slack found costs little more than the best slack by a
     /// sorted list of the errors, which a scheduler cannot see.
     #[test]
-    fn the_slack_that_is_found_costs_little_more_than_the_best_by_the_errors_themselves() {
+    fn slack_costs_little_over_best() {
         let uniform = |prng: &mut Prng| prng.below(60) as usize;
         let skewed = |prng: &mut Prng| (prng.below(10) * prng.below(11)) as usize;
         let mixed = |prng: &mut Prng| {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_that_no_slack_prevents_gets_no_margin() {
+    fn unpreventable_lateness_gets_no_margin() {
         let prng = &mut Prng::new(1, "activity");
         let mut lateness = Lateness::default();
         for _ in 0..20_000 {

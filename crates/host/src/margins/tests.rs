@@ -71,14 +71,14 @@ fn way(by: i32) -> [u32; 2] {
 }
 
 #[test]
-fn before_anything_is_known_margins_are_those_it_begins_with() {
+fn margins_begin_at_initial_values() {
     let of = Loop::new(1, |_| 0);
     let (margin, bin) = (of.margin(100), PERIOD / BINS_A_TURN);
     assert!(margin >= us(300) && margin <= us(300) + bin, "{margin}");
 }
 
 #[test]
-fn margins_come_down_to_what_the_drive_needs_and_no_further() {
+fn margins_shrink_to_drives_need() {
     for jitter in [|_| 0, |_| 50, |_| 150] as [fn(i32) -> u64; 3] {
         let mut of = Loop::new(1, jitter);
         of.run(20_000, 100);
@@ -90,7 +90,7 @@ fn margins_come_down_to_what_the_drive_needs_and_no_further() {
 }
 
 #[test]
-fn each_kind_of_seek_has_a_margin_of_its_own() {
+fn seek_kinds_have_own_margins() {
     let mut of = Loop::new(1, |by| if by < 64 { 20 } else { 200 });
     for _ in 0..400 {
         of.run(50, 10);
@@ -101,7 +101,7 @@ fn each_kind_of_seek_has_a_margin_of_its_own() {
 }
 
 #[test]
-fn each_direction_has_a_margin_of_its_own_and_both_hold_the_budget() {
+fn directions_have_own_margins_within_budget() {
     let mut of = Loop::new(1, |by| if by > 0 { 200 } else { 30 });
     let mut late = [0; 2];
     for _ in 0..800 {
@@ -118,7 +118,7 @@ fn each_direction_has_a_margin_of_its_own_and_both_hold_the_budget() {
 }
 
 #[test]
-fn one_direction_begins_with_what_the_other_has_shown() {
+fn direction_begins_with_other_directions_margin() {
     let mut of = Loop::new(1, |_| 50);
     of.run(20_000, 1000);
     // So is a movement of the same kind but for its direction.
@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
 
     #[test]
-    fn the_budget_is_held_on_any_drive(
+    fn budget_is_held_on_any_drive(
         seed: u64, ways in prop::collection::vec(-20_000..20_000i32, 1..6)
     ) {
         let shapes: [fn(i32) -> u64; 5] = [
@@ -157,7 +157,7 @@ proptest! {
 }
 
 #[test]
-fn a_burst_of_surprises_is_no_burst_of_bad_decisions_and_margins_come_back() {
+fn margins_recover_after_burst_of_surprises() {
     let mut of = Loop::new(1, |_| 50);
     of.run(20_000, 100);
     let usual = of.margin(100);
@@ -183,7 +183,7 @@ fn a_burst_of_surprises_is_no_burst_of_bad_decisions_and_margins_come_back() {
 }
 
 #[test]
-fn margins_in_use_are_those_that_plans_are_given_with_what_they_were_learned_from() {
+fn margins_in_use_are_those_of_plans() {
     let mut of = Loop::new(7, |_| 60);
     of.run(3000, -40);
     of.run(500, 0);
@@ -211,7 +211,7 @@ fn margins_in_use_are_those_that_plans_are_given_with_what_they_were_learned_fro
 }
 
 #[test]
-fn free_work_continues_with_the_least_budget_once_its_delay_is_earned() {
+fn free_work_resumes_once_delay_is_earned() {
     let spec = PredictionSpec { budget: 1e-6, ..PredictionSpec::default() };
     let mut learner = Learner::for_spec(&spec, PERIOD).unwrap();
     learner.delayed(PERIOD * 5);

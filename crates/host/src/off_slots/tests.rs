@@ -81,7 +81,7 @@ fn load(slots: &OffSlots, seed: u64, number: usize, cost: f64) -> Requests {
 }
 
 #[test]
-fn the_share_of_slots_is_off_at_places_that_depend_on_the_seed() {
+fn slots_off_match_share_and_seed() {
     for (share, every) in [(0.01, 100), (0.05, 20), (0.25, 4)] {
         let off = |seed| -> Vec<u64> {
             let slots = slots(seed, share);
@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..Default::default() })]
 
     #[test]
-    fn cost_and_error_are_those_of_a_list_of_all_requests(
+    fn cost_and_error_match_request_list(
         seed in 0u64..1000, number in 2000usize..8000, cost in -0.5f64..2.0, share in 0.03f64..0.25,
     ) {
         let slots = slots(seed, share);
@@ -122,7 +122,7 @@ proptest! {
 
 /// A standard error is right when errors in its units spread by one.
 #[test]
-fn costs_are_off_by_as_much_as_their_standard_errors_say() {
+fn cost_error_matches_standard_error() {
     for true_cost in [0.0, 0.05, 0.4] {
         let errors: Vec<f64> = (0..200)
             .map(|seed| {
@@ -139,7 +139,7 @@ fn costs_are_off_by_as_much_as_their_standard_errors_say() {
 }
 
 #[test]
-fn few_requests_do_not_tell_and_slots_without_free_work_beside_them_do_not_count() {
+fn few_requests_tell_no_cost() {
     let few = slots(1, 0.1);
     let requests = load(&few, 1, 500, 0.1);
     let told = recorded(few, &requests).sums().cost();
@@ -153,7 +153,7 @@ fn few_requests_do_not_tell_and_slots_without_free_work_beside_them_do_not_count
 }
 
 #[test]
-fn two_halves_of_the_pairs_add_up_to_all() {
+fn halves_of_pairs_add_up() {
     let all = slots(3, 0.1);
     let requests = load(&all, 3, 8000, 0.2);
     let recorded = recorded(all, &requests);

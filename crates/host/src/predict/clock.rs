@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_follows_a_spindle_closer_than_its_ends_are_seen() {
+    fn clock_follows_spindle_closer_than_observations() {
         for (ppm, zero) in [(0.0, 1e6), (20.0, 4.2e6), (-150.0, 5.9e6)] {
             let errors = errors(ppm, zero, 9_000_000, 50_000);
             let mean =
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spindle_whose_speed_wanders_by_millionths_is_followed_for_an_hour() {
+    fn clock_follows_wandering_spindle_for_hour() {
         let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         let mut prng = Prng::new(1, "noise");
         let (mut exact, mut worst, mut turns) = (1e6, 0_i64, 0_u64);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_close_together_do_not_mislead_the_clock() {
+    fn close_ends_do_not_mislead_clock() {
         let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         let mut prng = Prng::new(1, "replies");
         let mut last = 0;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_s_time_and_the_model_s_are_turned_into_each_other() {
+    fn host_and_model_times_convert_both_ways() {
         let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         for number in 1..100 {
             let turns = 9 * PERIOD * number;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_differs_from_its_prediction_in_turns_and_phase() {
+    fn end_deviation_has_turns_and_phase() {
         let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         for number in 1..=10 {
             let observed = clock.compare(at(number * PERIOD), at(number * PERIOD + PERIOD));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prediction_is_poor_when_fewer_than_half_of_the_commands_met_it() {
+    fn prediction_is_poor_below_half_met() {
         let after = |predicted: u32, of: u32| {
             let mut prediction_monitor = PredictionMonitor::default();
             for number in 0..of {

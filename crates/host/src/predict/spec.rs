@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_below_a_millionth_is_refused_with_the_range() {
+    fn budget_below_millionth_is_refused() {
         for budget in [f64::NAN, -0.1, 0.0, 4e-7, 9e-7, 1.001, f64::INFINITY] {
             let error = spec(budget).check_budget().unwrap_err();
             assert!(error.contains("0.000001 to 1 is allowed"), "{budget}: {error}");

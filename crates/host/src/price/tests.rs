@@ -69,7 +69,7 @@ fn backwards(number: u64) -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn gaps_before_reads_whose_track_is_read_later_are_dear_and_others_cost_nothing() {
+fn gaps_before_later_read_tracks_are_dear() {
     let drive = atlas10k();
     let (mut prices, mut buffer) = (GapPrices::new(&drive), Buffer::default());
     let mut prng = Prng::new(1, "reads");
@@ -88,7 +88,7 @@ fn gaps_before_reads_whose_track_is_read_later_are_dear_and_others_cost_nothing(
 }
 
 #[test]
-fn a_read_that_is_a_hit_itself_makes_the_gap_before_it_dear() {
+fn gap_before_buffer_hit_is_dear() {
     let drive = atlas10k();
     let (mut prices, mut buffer) = (GapPrices::new(&drive), Buffer::default());
     backwards(4003).for_each(|start| {
@@ -101,7 +101,7 @@ fn a_read_that_is_a_hit_itself_makes_the_gap_before_it_dear() {
 
 /// The truth is a second run of the same reads without free work.
 #[test]
-fn lost_hits_are_those_that_a_run_without_free_work_has_more() {
+fn lost_hits_match_run_without_free_work() {
     for taken_share in [0.1, 0.3, 0.8] {
         let drive = atlas10k();
         let run = |share: f64| {
@@ -127,7 +127,7 @@ fn lost_hits_are_those_that_a_run_without_free_work_has_more() {
 }
 
 #[test]
-fn a_drive_that_keeps_nothing_loses_nothing() {
+fn drive_without_buffer_loses_nothing() {
     let drive = atlas10k();
     let mut prices = GapPrices::new(&drive);
     let mut lost = 0.0;

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_cut_into_rows_of_whole_blocks_around_what_is_skipped() {
+    fn range_is_cut_around_skipped_blocks() {
         let rows = |skip: &[(u64, u64)]| without(skip).cut(&order());
         let row = Extent::new;
         assert_eq!(rows(&[]), (vec![row(100, 80)], Some(row(180, 3))));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn wanted_extents_are_read_but_for_what_is_skipped() {
+    fn wanted_extents_exclude_skipped() {
         let row = Extent::new;
         let some = TaskParts {
             wanted: vec![row(108, 16), row(140, 8), row(172, 11)],
@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_are_what_is_wanted_without_what_is_skipped(
+        fn parts_are_wanted_minus_skipped(
             wanted in prop::collection::vec((0u64..5, 1u64..6), 0..8),
             skip in prop::collection::vec((0u64..5, 1u64..6), 0..8),
         ) {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_extents_are_whole_blocks_and_leave_some() {
+    fn skipped_extents_are_whole_blocks() {
         let check = |skip: &[(u64, u64)]| without(skip).check(&order());
         assert_eq!(check(&[(108, 8), (180, 3)]), Ok(()));
         assert!(matches!(check(&[(104, 8)]), Err(TaskError::PartBlock { .. })));

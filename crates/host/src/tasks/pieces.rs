@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_put_together_from_its_pieces_and_what_is_missing_is_said() {
+    fn block_assembly_tells_missing_pieces() {
         let mut pieces = Pieces::default();
         let block = Extent::new(16, 8);
         let (head, tail) = (data(10, 9), data(19, 30));

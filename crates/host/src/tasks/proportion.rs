@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_everything_is_exact_and_one_of_half_is_better_than_of_an_endless_population() {
+    fn sample_of_everything_is_exact() {
         let one = [stratum(50, 50, 5)];
         let of = |population| proportion(&one, population).unwrap().estimate.unwrap();
         assert_eq!(of(50.0), (0.1, Interval { low: 0.1, high: 0.1 }));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_sample_is_weighed_by_its_places_and_bounded_without_them() {
+    fn incomplete_sample_is_weighed_by_place() {
         // Half of the sample in each place; 8 of 10 and 2 of 10 came, all of the first with the property.
         let strata = [stratum(10, 8, 8), stratum(10, 2, 0)];
         let Proportion { estimate, bounds } = proportion(&strata, 1e15).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn bias_is_the_chance_to_come_by_place_and_chi_square_of_the_table() {
+    fn bias_matches_chi_square_table() {
         let bias =
             delivery_bias(&[stratum(10, 8, 0), stratum(0, 0, 0), stratum(10, 2, 0)]).unwrap();
         assert_eq!(bias.relative, [Some(1.6), None, Some(0.4)]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_true_share_in_95_of_100_samples_even_of_a_biased_part() {
+    fn intervals_cover_truth_in_95_percent() {
         let (held, above, _) = trials(|_| 0.5, |_| 0.6);
         assert!((0.93..0.98).contains(&held), "{held}");
         assert!((0.03..0.08).contains(&above), "by chance alone: {above}");

@@ -554,7 +554,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_is_as_a_list_of_its_blocks(
+        fn refresh_table_matches_block_list(
             by_flush in any::<bool>(),
             steps in prop::collection::vec((0u8..14, 0u64..12, any::<u8>()), 0..80),
         ) {
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_clients_write_parts_of_again_and_again_is_left() {
+    fn block_written_again_and_again_is_left() {
         let mut table = RefreshBlocks::default();
         let block = Extent::new(8, 8);
         assert!((0..RESTARTS_MAX).all(|_| table.restarts(block)));
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_is_due_after_a_megabyte_and_when_nothing_else_is_to_be_done() {
+    fn flush_is_due_after_megabyte_or_idle() {
         let mut table = RefreshBlocks::default();
         let block = |number: u64| Extent::new(number * 8, 8);
         for number in 0..FLUSHED_AT_ONCE / 8 {
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draining_memory_flushes_its_last_blocks() {
+    fn draining_memory_flushes_last_blocks() {
         let mut table = RefreshBlocks { drains: true, ..RefreshBlocks::default() };
         table.hold(Extent::new(0, 8), data(8, 1), true);
         table.wrote(Extent::new(0, 8), 3, true);

@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_from_before_the_write_proves_nothing() {
+    fn piece_before_write_proves_nothing() {
         for is_held_first in [true, false] {
             let (mut tasks, id) = refreshing();
             let early = |tasks: &mut ServedTasks| {
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_leaves_its_block_to_write() {
+    fn failed_write_leaves_block_to_write() {
         let (mut tasks, id) = refreshing();
         tasks.keep_to_write(id, BLOCK, &[7; 8 * 512], SimTime::ZERO);
         for has_failed in [true, false] {
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_back_keeps_pieces_of_later_reads_alone() {
+    fn read_back_keeps_later_pieces() {
         for command in [2, 3] {
             let (mut tasks, id) = refreshing();
             tasks.keep_to_write(id, BLOCK, &[7; 8 * 512], SimTime::ZERO);

@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_by_place_are_those_of_every_block(
+        fn sample_counts_match_every_block(
             (start, blocks) in (0u64..1 << 40, 1u64..300),
             (from, length) in (0u64..300, 1u64..300),
         ) {

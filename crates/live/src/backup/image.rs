@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_takes_its_name_when_it_is_complete_and_read_back() {
+    fn copy_is_named_when_complete() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let mut backup = open(&out, "1").unwrap();
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_extents_continues_with_the_same_ones_and_has_zeros_elsewhere() {
+    fn copy_of_extents_continues_with_zeros_elsewhere() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let part = |first_block, blocks| BlockRange { first_block, blocks };
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_backup_continues_and_reads_blocks_written_since() {
+    fn interrupted_backup_rereads_written_blocks() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_interrupted_twice_asks_for_writes_since_its_first_begin() {
+    fn twice_interrupted_backup_asks_since_first() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_became_unreadable_are_zeros_in_the_copy() {
+    fn unreadable_blocks_are_zeros_in_copy() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_since_an_earlier_one_continues_with_the_same_parent_and_keeps_what_is_unchanged() {
+    fn incremental_copy_continues_with_parent() {
         let folder = tempfile::tempdir().unwrap();
         let [base, out] = ["base", "out"].map(|name| folder.path().join(name));
         let mut backup = open(&base, "1").unwrap();
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_records_its_progress_while_it_runs() {
+    fn backup_records_progress_while_running() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let on_record = || Manifest::parse(&fs::read_to_string(record(&out)).unwrap()).unwrap();
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_waits_for_its_data() {
+    fn record_waits_for_its_data() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let mut backup = open(&out, "1").unwrap();
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_stay_what_they_are() {
+    fn foreign_files_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let other = folder.path().join("other");
@@ -675,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_never_writes_into_a_file_that_another_user_made() {
+    fn backup_refuses_file_of_other_user() {
         for name in [partial, record] {
             let folder = tempfile::tempdir().unwrap();
             let out = folder.path().join("out");
@@ -705,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_that_others_can_open_is_no_place_for_a_backup() {
+    fn backup_refuses_empty_shared_file() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         fs::write(partial(&out), "").unwrap();
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_not_believed_leaves_no_new_file() {
+    fn distrusted_record_leaves_no_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         fs::write(record(&out), "a record").unwrap();
@@ -727,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_taken_meanwhile_stays_taken_and_the_copy_is_kept() {
+    fn taken_name_stays_and_copy_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let mut backup = open(&out, "1").unwrap();
@@ -742,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_between_both_names_costs_no_backup() {
+    fn kill_between_renames_keeps_backup() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let mut backup = open(&out, "1").unwrap();
@@ -765,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_another_server_or_of_a_changed_file_are_read_again() {
+    fn data_of_changed_source_are_reread() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
@@ -780,7 +780,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_or_different_blocks_are_reported_and_the_copy_gets_no_name() {
+    fn missing_blocks_leave_copy_unnamed() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let mut backup = open(&out, "1").unwrap();
@@ -801,7 +801,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_were_not_asked_for_are_refused_before_they_are_written() {
+    fn unrequested_blocks_are_refused_before_writing() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);

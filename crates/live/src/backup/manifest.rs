@@ -728,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_in_which_blocks_come_does_not_matter_and_their_places_do() {
+    fn manifest_ignores_block_order_not_places() {
         let whole = manifest(&[0, 1, 2, 3, 4, 5], None);
         assert_eq!(whole, manifest(&[3, 5, 0, 4, 1, 2], None));
         let mut swapped = Manifest::new("atlas10k", RANGE, "7", 5);
@@ -739,7 +739,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_block_is_found_with_its_region_and_put_down_to_its_cause() {
+    fn manifest_finds_changed_block_and_cause() {
         let old = manifest(&[0, 1, 2, 3, 4, 5], None);
         let new = manifest(&[5, 1, 2, 3, 4, 0], Some(2050));
         assert_eq!(new.differs(&old), Ok(vec![range(2048, 2048)]));
@@ -753,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_read_as_it_was_written_and_a_part_of_it_is_refused() {
+    fn manifest_round_trips_and_refuses_part() {
         let mut manifest = manifest(&[0, 2, 3, 4, 5], None);
         manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
         manifest.take(&Record::Unreadable { first_block: 1100, blocks: 1 }).unwrap();
@@ -768,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_which_one_byte_is_other_is_refused() {
+    fn manifest_with_wrong_byte_is_refused() {
         let mut manifest = manifest(&[0, 2], None);
         manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
         let text = manifest.text();
@@ -780,7 +780,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_no_manifest_has_are_refused_by_their_number() {
+    fn unknown_lines_are_refused_by_number() {
         let mut manifest = manifest(&[0, 1, 2, 3, 4, 5], None);
         manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
         let text = manifest.text();
@@ -816,7 +816,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_names_its_parent_in_one_line_and_is_known_by_its_last() {
+    fn manifest_names_parent_in_one_line() {
         let whole = manifest(&[0, 1, 2, 3, 4, 5], None);
         let parent = Parent { checksum: 0xabc, file: "a\nname with spaces.manifest".into() };
         let child = whole.clone().based_on(parent);
@@ -841,7 +841,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_manifest_grows_with_its_text_and_not_with_its_claims() {
+    fn manifest_memory_grows_with_text() {
         let whole = BlockRange { first_block: 0, blocks: (1 << 48) - 1 };
         let text = Manifest::new("atlas10k", whole, "7", 5).text();
         assert!(text.len() < 200);
@@ -849,7 +849,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_of_which_other_blocks_were_read_is_not_compared() {
+    fn region_of_other_blocks_is_not_compared() {
         let all = manifest(&[0, 1, 2, 3, 4, 5], None);
         let without = |first_block: u64, change| {
             let mut manifest = manifest(&[0, 1, 3, 4, 5], change);
@@ -882,7 +882,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_extents_takes_and_counts_their_blocks_alone() {
+    fn manifest_of_extents_counts_selected_blocks() {
         let parts = vec![range(200, 100), range(2000, 96), range(5000, 8)];
         let new = || Manifest::new("atlas10k", RANGE, "7", 5).of_parts(parts.clone());
         let data = |first_block, blocks: usize| Record::Data {
@@ -928,7 +928,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_were_not_asked_for_or_come_again_are_refused_and_change_nothing() {
+    fn unrequested_or_repeated_blocks_are_refused() {
         let data = |first_block, blocks: usize| Record::Data {
             first_block,
             at_ns: 0,
@@ -960,7 +960,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_several_lines_is_written_in_one() {
+    fn multiline_name_is_written_in_one() {
         let manifest = Manifest::new("a\r\nblocks 7", RANGE, "1\n", 5);
         assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest));
     }

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn every_backup_of_a_chain_is_restored_to_what_the_drive_had() {
+    fn restore_returns_every_backup_of_chain() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, last) = three(folder.path());
         let out = folder.path().join("restored");
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unchanged_takes_no_room() {
+    fn unchanged_data_take_no_room() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, _) = three(folder.path());
         let room = |path: &Path| fs::metadata(path.with_extension("")).unwrap().blocks();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_holes_in_a_restored_file() {
+    fn restored_zeros_are_holes() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().join("base");
         let mut drive = drive();
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restore_that_was_killed_writes_only_what_is_missing() {
+    fn killed_restore_writes_only_missing() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, last) = three(folder.path());
         let out = folder.path().join("out");
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_region_is_named_with_its_file_and_the_rest_is_restored() {
+    fn damaged_region_is_named_with_file() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, last) = three(folder.path());
         // Block 3000 of the drive: unchanged since the first.
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_where_a_child_has_its_own_blocks_does_not_matter() {
+    fn damage_below_childs_blocks_is_harmless() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, last) = three(folder.path());
         let tuesday = fs::File::options().write(true).open(folder.path().join("tuesday")).unwrap();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_is_missing_or_another_is_refused_and_found_where_it_was_moved() {
+    fn missing_or_wrong_parent_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, last) = three(folder.path());
         let out = folder.path().join("out");
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_of_which_nothing_is_needed_may_be_missing() {
+    fn unneeded_parent_may_be_missing() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, mut drive) = three(folder.path());
         drive.iter_mut().for_each(|byte| *byte ^= 1);
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_in_another_folder_is_found_by_its_whole_path() {
+    fn parent_is_found_by_whole_path() {
         let [old, new] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let base = old.path().join("base");
         let mut drive = drive();
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_of_another_size_or_of_the_backup_itself_is_refused_and_not_written() {
+    fn target_of_wrong_size_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, last) = three(folder.path());
         let chain = || Chain::open(&manifests[2]).unwrap();
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_chain_called_restoring_is_not_written() {
+    fn chain_file_called_restoring_is_untouched() {
         let folder = tempfile::tempdir().unwrap();
         let [base, child] = ["disk.restoring", "tuesday"].map(|name| folder.path().join(name));
         let mut drive = drive();
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_selected_is_zeros_in_a_new_file_and_stays_in_one_that_was_there() {
+    fn unselected_data_are_zeros_or_kept() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().join("base");
         let part = |first_block, blocks| BlockRange { first_block, blocks };
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_since_one_without_its_image_is_refused() {
+    fn backup_since_imageless_parent_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (manifests, _) = three(folder.path());
         let out = folder.path().join("out");
@@ -669,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_since_another_drive_or_an_unfinished_one_is_refused() {
+    fn backup_since_other_drive_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (base, out) = (folder.path().join("base"), folder.path().join("out"));
         back_up(&base, &drive(), (None, Vec::new()), None);

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_read_again_is_kept_for_as_long_as_one_that_is_new() {
+    fn reread_block_is_kept_like_new() {
         let mut kept = RecentBlocks::new(1);
         kept.keep(Lbn::new(7), &data(1, 1));
         kept.keep(Lbn::new(1000), &data(2, KEPT_MAX - 1));

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_not_waited_for_without_end() {
+    fn silent_server_times_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("silent");
         // The system takes the connection, and no process reads from it.
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_larger_than_any_is_no_answer_and_overflows_nothing() {
+    fn absurd_drive_size_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let status = |blocks: u64| {
             let path = folder.path().join(blocks.to_string());

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_field_is_named_with_its_value_and_the_expected_one() {
+    fn invalid_field_is_named_with_expectation() {
         let whole = "a whole number that is not negative is expected";
         for (document, says) in [
             (
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_repeated_in_part() {
+    fn long_value_is_repeated_in_part() {
         let long = "x, expected ".repeat(10_000);
         for document in [
             json!({"kind": &long}),

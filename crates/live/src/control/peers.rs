@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_and_root_are_let_in_and_others_are_not() {
+    fn peers_are_limited_to_user_and_root() {
         assert!(is_let_in(false));
         let me = tempfile::tempfile().unwrap().metadata().unwrap().uid();
         assert_eq!(is_let_in(true), me == 0);

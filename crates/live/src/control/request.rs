@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_an_order_and_of_a_server_stand_in_one_object() {
+    fn order_and_server_keys_share_object() {
         let text =
             r#"{"skip_since_ns":5,"kind":"refresh","start":"4KiB","deadline":"8h","repeat":true}"#;
         let request: TaskRequest = serde_json::from_str(text).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_description_of_an_order_names_what_is_read() {
+    fn order_description_names_what_is_read() {
         let schema = serde_json::to_value(OrderSchema::schema()).unwrap();
         let keys = schema["properties"].as_object().unwrap();
         assert!(keys.keys().all(|key| KEYS.contains(&&**key)), "{keys:?}");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_no_clock_can_add_are_refused_by_name() {
+    fn times_beyond_clock_are_refused() {
         let (scrub, year) =
             (TaskRequest::new(TaskKind::Scrub), SimDuration::from_secs(365 * 24 * 3600));
         let beyond = Some(year + SimDuration::from_ns(1));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn extents_are_merged_and_widened_to_whole_blocks_of_the_task() {
+    fn extents_are_merged_and_widened_to_blocks() {
         let bytes = ByteRange::new;
         let spec = |first_block: u64, extents: Vec<ByteRange>| {
             let request =
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_drawn_of_what_is_wanted_and_counted_by_tenth() {
+    fn sample_is_drawn_and_counted_by_tenth() {
         let sample = SampleRequest { share: 0.25, unit_bytes: None, seed: 3 };
         let scan = TaskRequest { sample: Some(sample), ..TaskRequest::new(TaskKind::Scan) };
         let spec = scan.ordered(Blocks::new(8000), 8).unwrap();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_costs_a_share_of_time() {
+    fn tail_cost_must_be_share_of_time() {
         let scrub = TaskRequest::new(TaskKind::Scrub);
         for cost in [0.0, -0.1, 1.1, f64::NAN] {
             let request = with(&scrub, |order| order.promote_tail = Some(PromoteTail::at(cost)));
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_whose_data_nobody_takes_is_refused() {
+    fn backup_without_taker_is_refused() {
         let backup = TaskRequest::new(TaskKind::Backup);
         assert!(refused(backup.clone()).starts_with("stream: "));
         let taken = TaskRequest { stream: true, ..backup };

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_units_is_drawn_equally_often() {
+    fn sample_draws_unit_pairs_equally_often() {
         // 2 of 5 units, of 8, 8, 3, 8 and 5 blocks, none of which touches the next but in the extents.
         let extents = [Extent::new(100, 19), Extent::new(500, 13)];
         let units = [(100, 8), (108, 8), (116, 3), (500, 8), (508, 5)];
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_at_least_one_unit_and_that_of_all_is_all() {
+    fn sample_size_between_one_and_all() {
         assert_eq!(drawn(&[], 0.000_1, 1).0.drawn, 1);
         assert_eq!(drawn(&[], 1.0, 1).1, [Extent::new(100, 1000)]);
         assert_eq!(drawn(&[], 0.1, 1), drawn(&[], 0.1, 1));

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_and_unreadable_blocks_are_counted_by_tenth_and_in_units() {
+    fn sample_counter_counts_zeros_and_unreadable() {
         let tenths = (0..10).map(|tenth| SampleTenth {
             first_block: 100 + tenth * 80,
             drawn_blocks: if tenth < 2 { 16 } else { 0 },

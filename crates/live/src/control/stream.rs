@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_read_as_they_were_written_however_the_bytes_come() {
+    fn stream_reads_records_from_any_chunks() {
         let records = [
             Record::Data { first_block: 7, at_ns: 5, data: vec![b'\n'; 1024] },
             Record::Unreadable { first_block: 9, blocks: 2 },
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_refused_as_no_stream_of_blocks() {
+    fn stream_refuses_other_bytes() {
         let error = |bytes: &[u8]| {
             let mut parser = Records::default();
             parser.push(bytes);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_too_long_whether_its_end_has_come_or_not() {
+    fn stream_line_too_long_without_end() {
         let zeros = "0".repeat(LINE_MAX);
         let stream = format!("{MAGIC}unreadable {zeros}1 1\n");
         let read = |step: usize| {

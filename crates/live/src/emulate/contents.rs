@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flush_that_failed_once_fails_for_ever() {
+    fn flush_fails_forever_after_failure() {
         let store = Store::anonymous(Bytes::from_kib(64)).unwrap();
         let contents = Contents::new(store, None);
         assert_eq!((contents.flush(), contents.sync()), (Ok(()), Ok(())));

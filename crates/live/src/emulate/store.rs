@@ -280,7 +280,7 @@ mod tests {
     const SIZE: Bytes = Bytes::from_kib(64);
 
     #[test]
-    fn data_that_lie_over_several_files_are_read_back_as_they_were_written() {
+    fn store_reads_back_data_across_files() {
         let store = Store::in_pieces(SIZE, 4096).unwrap();
         let data: Vec<u8> = (0..10_000).map(|at| (at % 251) as u8).collect();
         store.write(3000, &data).unwrap();
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_not_read_beyond_its_end() {
+    fn store_read_stops_at_end() {
         let store = Store::in_pieces(SIZE, 4096).unwrap();
         assert!(store.read(SIZE.get() - 10, &mut [0; 20]).is_err());
     }
 
     #[test]
-    fn a_file_that_was_cut_short_does_not_grow_again_by_writes_or_zeroes() {
+    fn store_cut_short_does_not_grow() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let store = Store::open(&path, SIZE).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_with_the_drives_size_and_kept_with_its_data() {
+    fn store_file_made_with_drive_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         Store::open(&path, SIZE).unwrap().write(512, b"kept").unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_size_is_refused_with_both_sizes_and_left_alone() {
+    fn store_refuses_file_of_other_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         for size in [0, 65_535, 65_537] {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_not_used_takes_the_file_with_it_that_it_made_and_no_other() {
+    fn store_unused_removes_only_file_made() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         Store::open(&path, SIZE).unwrap().discard();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_one_store_at_a_time() {
+    fn store_file_has_one_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let first = Store::open(&path, SIZE).unwrap();

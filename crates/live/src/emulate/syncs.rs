@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_must_last_is_answered_by_the_second_of_drive_and_file_and_by_no_one_alone() {
+    fn sync_answered_after_drive_and_file() {
         let (at_drive, in_file, told) = both();
         at_drive.done(&FINISHED);
         assert!(told.try_recv().is_err());

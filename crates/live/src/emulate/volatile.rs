@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_or_forced_survives_and_the_rest_is_lost_reordered_and_torn_at_sectors() {
+    fn volatile_cache_loses_only_unflushed_writes() {
         for (sector, is_cut) in [(512, true), (512, false), (4096, true), (4096, false)] {
             let all: Vec<Losses> = (0..100).map(|seed| run(seed, sector, is_cut).0).collect();
             let having = |what: fn(&Losses) -> u64| all.iter().filter(|of| what(of) > 0).count();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_requests_and_seed_lose_the_same_and_another_seed_something_else() {
+    fn volatile_cache_losses_depend_on_seed() {
         for is_cut in [true, false] {
             let stored = |seed| run(seed, 512, is_cut).1;
             assert_eq!(stored(7), stored(7));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_cache_destages_until_it_has_room_and_every_read_sees_what_was_written_last() {
+    fn volatile_cache_destages_when_full() {
         let mut world = World::new(3, 512, 20_000);
         let mut requests = Prng::new(3, "requests");
         for _ in 0..2000 {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_sees_parts_of_writes() {
+    fn volatile_cache_reads_parts_of_writes() {
         let mut cache = Volatile::new(1 << 20, 512, 1);
         let data: Vec<u8> = (0..8).flat_map(|sector| [sector; 512]).collect();
         cache.insert(512, 4096, Written::Data(data.clone()));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sector_of_4_kib_that_two_writes_have_parts_of_is_destaged_and_lost_as_one() {
+    fn volatile_cache_keeps_shared_sector_whole() {
         for seed in 0..60 {
             let store = Store::anonymous(Bytes::from_kib(64)).unwrap();
             let mut cache = Volatile::new(1 << 20, 4096, seed);
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn gigabytes_of_zeroes_take_no_memory_and_what_cannot_be_stored_stays() {
+    fn volatile_cache_zeroes_take_no_memory() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let store = Store::open(&path, Bytes::new(4 << 30)).unwrap();

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extents_that_are_not_the_data_as_they_are_are_left_out_with_the_reason() {
+    fn fiemap_leaves_out_unusable_extents() {
         let extent = |flags| Extent { physical: 8192, length: 4096, flags, ..Extent::default() };
         let there = Ok(Some(ByteRange::new(8192, 4096)));
         // Merged for this call, and shared with another file.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_here_has_extents_for_all_its_data_or_its_file_system_says_none() {
+    fn fiemap_of_local_file_covers_data() {
         let mut file = tempfile::NamedTempFile::new_in(".").unwrap();
         file.write_all(&[7; 300_000]).unwrap();
         match FileExtents::of(file.path()) {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn fiemap_refuses_non_file() {
         let error = FileExtents::of(Path::new("/dev/null")).unwrap_err().to_string();
         assert!(error.starts_with("/dev/null: it is no file with data"), "{error}");
         let error = FileExtents::of(Path::new("/no/such/file")).unwrap_err();

@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_beginning_and_a_length() {
+    fn extent_list_line_is_start_and_length() {
         let text = "# a list\n\n 512 1024\n1MiB\t64KiB # a file\n5,6\n";
         assert_eq!(read(text), [(512, 1024), (1 << 20, 64 << 10), (5, 6)]);
         assert_eq!(read(""), []);
     }
 
     #[test]
-    fn a_csv_has_a_header_or_none() {
+    fn extent_list_csv_header_is_optional() {
         assert_eq!(
             read("offset_bytes,length_bytes\n1024,512\r\n4KiB, 1KiB\r\n"),
             [(1024, 512), (4096, 1024)]
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_extent_is_refused_with_its_number() {
+    fn extent_list_refuses_bad_line_by_number() {
         for (line, says) in [
             ("12", "START LENGTH is expected"),
             ("1 2 3", "START LENGTH is expected"),
@@ -214,7 +214,7 @@ c: 1 extent found
 ";
 
     #[test]
-    fn the_output_of_filefrag_is_read_in_its_blocks() {
+    fn extent_list_reads_filefrag_in_blocks() {
         assert_eq!(
             read(FILEFRAG),
             [(34816 * 4096, 256 * 4096), (50000 * 4096, 4096), (9 * 512, 512)]

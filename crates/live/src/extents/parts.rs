@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_follow_on_each_other_are_read_as_one() {
+    fn parts_in_sequence_read_as_one() {
         let mut parts = Parts::default();
         parts.insert(20, vec![3, 4]);
         parts.insert(17, vec![0, 1, 2]);

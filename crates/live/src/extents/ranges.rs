@@ -126,7 +126,7 @@ mod tests {
         }
 
         #[test]
-        fn widened_ranges_are_each_block_that_has_a_wanted_byte(
+        fn ranges_widened_to_whole_blocks(
             ranges in prop::collection::vec((0u64..90, 1u64..12), 0..20),
             block in 1u64..20,
             first in 0u64..10,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_at_the_end_of_all_numbers_are_merged() {
+    fn ranges_merge_at_maximum_offset() {
         let last = ByteRange::new(u64::MAX - 4, 4);
         let both = Extents::new(vec![last, ByteRange::new(u64::MAX - 2, 9)]);
         assert_eq!(both.ranges()[0].end(), u64::MAX);

@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn socket_folder_missing_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let error =
             bind_unix(&folder.path().join("no/such/socket"), PRIVATE_MODE).unwrap_err().to_string();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_a_socket_is_named_with_the_way_out() {
+    fn socket_blocked_by_file_names_remedy() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = bind_unix(file.path(), PRIVATE_MODE).unwrap_err().to_string();
         assert!(error.ends_with("is no socket: remove it, or give another path"), "{error}");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_takes_its_own_file_with_it_and_no_other() {
+    fn socket_removes_only_own_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let (listener, file) = bind_unix(&path, PRIVATE_MODE).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_has_the_mode_that_was_asked_for() {
+    fn socket_has_requested_mode() {
         let folder = tempfile::tempdir().unwrap();
         for wanted in [0o600, 0o660, 0o666, 0o777] {
             let path = folder.path().join(format!("{wanted:o}"));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_socket_is_never_open_to_others_not_even_for_a_moment() {
+    fn socket_private_is_never_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let is_over = AtomicBool::new(false);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_too_long_for_a_socket_is_told_with_the_longest() {
+    fn socket_path_too_long_names_limit() {
         let folder = tempfile::tempdir().unwrap();
         let error = bind_unix(&folder.path().join("x".repeat(108)), PRIVATE_MODE).unwrap_err();
         assert!(error.to_string().contains("at most 107 bytes"), "{error}");

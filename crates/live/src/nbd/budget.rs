@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn one_peer_has_half_of_the_budget_and_all_have_no_more_than_it() {
+    fn budget_gives_one_peer_half() {
         let mut pool = Pool::new(100);
         assert!(pool.take(peer(1), 40) && !pool.take(peer(1), 11) && pool.take(peer(1), 10));
         assert!(pool.take(peer(2), 50) && !pool.take(peer(3), 1), "all is taken");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_of_many_processes_leaves_a_quarter_of_the_budget_to_others() {
+    fn budget_leaves_quarter_to_other_users() {
         let mut pool = Pool::new(100);
         for (one, other) in [
             (Owner::User(1), Owner::User(2)),

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_spins_only_for_a_client_whose_last_request_came_soon() {
+    fn connection_spins_for_recently_active_client() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let stream = Stream::new(Socket::Unix(here)).unwrap();
         let mut watch = Watch { is_possible: true, is_worth_it: false };

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_with_most_connections_leaves_room_for_others() {
+    fn places_busiest_peer_leaves_room() {
         let says = |why: Option<String>, what: &str| why.is_some_and(|why| why.contains(what));
         let places = decided(6, Some(machine(1)), Some(owner(1)));
         let refusal = |peer, owner| places.refusal(Some(peer), Some(owner), 8);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_a_machine_are_of_one_peer_and_those_of_the_loopback_each_of_its_own() {
+    fn places_peers_by_machine_or_loopback_connection() {
         let mut places = Places::default();
         let peers = [Some(1), None, Some(2), Some(1), None].map(|number| number.map(machine));
         let mut number = 0..;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_choose_no_export_keep_nobody_out() {
+    fn places_clients_without_export_block_nobody() {
         let loopback = (None, Some(Owner::Loopback));
         let mut places = Places::default();
         for number in 0..6 {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_chooses_when_all_places_are_taken_is_refused() {
+    fn places_full_refuse_choosing_client() {
         let mut places = decided(5, None, None);
         let of = |number| (Some(machine(number)), Some(owner(number)));
         places.arrive(5, of(1), 6).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_are_being_closed_have_a_bound_too() {
+    fn places_bound_closing_connections() {
         let mut places = Places::default();
         let of = (None, Some(Owner::Loopback));
         let taken = (0..100).take_while(|&number| places.arrive(number, of, 8).is_ok()).count();

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_alike_notices_has_one_line_in_its_time_and_then_fewer() {
+    fn repeats_of_notice_are_thinned() {
         let mut repeats = Repeats::new(EVERY);
         let mut lines = Vec::new();
         // Ten a second for a minute.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn other_reasons_and_other_owners_have_lines_of_their_own() {
+    fn repeats_counted_per_reason_and_owner() {
         let mut repeats = Repeats::new(EVERY);
         let all =
             [(machine(1), "slow"), (machine(1), "stalled"), (machine(2), "slow"), (None, "slow")];
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn after_ten_quiet_minutes_the_short_time_holds_again() {
+    fn repeats_interval_resets_after_ten_minutes() {
         let mut repeats = Repeats::new(EVERY);
         let mut worth = |seconds: u64| {
             repeats.worth(machine(1), "slow", Duration::from_secs(seconds)).is_some()
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_writes_less_than_a_megabyte_a_day_and_many_owners_less_than_forty() {
+    fn repeats_bound_log_bytes_per_day() {
         let lines_a_day = |owners: u32| {
             let mut repeats = Repeats::new(EVERY);
             let mut lines = 0;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_time_everything_is_said() {
+    fn repeats_without_time_say_everything() {
         let mut repeats = Repeats::new(Duration::ZERO);
         assert!((0..10).all(|_| repeats.worth(None, "slow", Duration::ZERO) == Some(0)));
     }

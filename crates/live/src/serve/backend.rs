@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_number_is_the_same_behind_the_scheduler() {
+    fn errno_unchanged_behind_scheduler() {
         let linux = [1, 5, 12, 22, 28, 108].map(Errno::from_linux);
         for errno in linux.into_iter().chain([Errno::Overflow, Errno::NotSup]) {
             assert_eq!(errno_of(kind_of(errno)), errno);

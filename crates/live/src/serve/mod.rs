@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn default_blocks_are_whole_sectors_and_at_most_half_a_track() {
+    fn default_block_whole_sectors_half_track() {
         for name in library::names() {
             let (_, drive) = library::drive(name).unwrap();
             let zones = drive.layout().zones().iter();
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn physical_sectors_are_preferred_and_logical_ones_are_the_least() {
+    fn sectors_preferred_physical_least_logical() {
         let sizes = |sector_bytes, physical_bytes| {
             let sizes =
                 block_sizes(Abilities { sector_bytes, physical_bytes, ..Abilities::default() });
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_scheduler_is_reported() {
+    fn scheduler_failure_is_reported() {
         let (_, drive) = library::drive("atlas10k").unwrap();
         let drive = Arc::new(drive);
         let spec = PredictionSpec::default();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_answered_and_clients_think_between_two() {
+    fn load_answers_all_and_thinks_between() {
         let (blocks, think_time) = (Blocks::new(2048), SimDuration::from_ms(5));
         let mut source = clients(blocks, think_time, 30);
         let played = play_to_memory(&mut source, blocks, SimDuration::from_secs(600));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_request_is_sent_after_the_end() {
+    fn load_sends_nothing_after_end() {
         let (blocks, think_time) = (Blocks::new(2048), SimDuration::from_ms(20));
         let mut source = clients(blocks, think_time, u64::MAX);
         let played = play_to_memory(&mut source, blocks, SimDuration::from_ms(90));

@@ -202,7 +202,7 @@ mod tests {
     use crate::nbd::Memory;
 
     #[test]
-    fn a_panic_beside_the_server_stops_it() {
+    fn trial_panic_stops_server() {
         let folder = tempfile::tempdir().unwrap();
         let front = Address::Unix(folder.path().join("front"));
         let memory: Arc<dyn Service> = Arc::new(Memory::new("memory", 4096));

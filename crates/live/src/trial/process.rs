@@ -162,7 +162,7 @@ mod tests {
     const SHORT: Duration = Duration::from_secs(3);
 
     #[test]
-    fn a_drive_that_says_why_and_ends_later_is_reported_with_all_that_it_said() {
+    fn drive_process_failure_reports_full_output() {
         let script = "echo error: no such drive >&2; sleep 0.3; echo try another >&2; exit 3";
         match start(script, Timeouts::default()).0 {
             Err(TrialError::Drive(text)) => {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serving_drive_is_stopped_and_its_output_kept() {
+    fn drive_process_stopped_with_output_kept() {
         let script = "trap 'echo the end; exit 0' TERM; echo soon >&2; sleep 0.2; : > \"$1\"; \
                       while :; do sleep 0.05; done";
         let (drive, exists) = start(script, Timeouts::default());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_does_not_start_is_waited_for_until_the_limit() {
+    fn drive_process_start_wait_is_limited() {
         let timeouts = Timeouts { start: SHORT, ..Timeouts::default() };
         let begun = Instant::now();
         let silent = failure(start("exec sleep 600", timeouts).0);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_does_not_end_is_killed_at_the_limit() {
+    fn drive_process_killed_at_limit() {
         let timeouts = Timeouts { end: SHORT, ..Timeouts::default() };
         let serves = "trap 'echo never' TERM; : > \"$1\"; echo soon >&2;";
         let begun = Instant::now();

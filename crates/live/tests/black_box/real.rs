@@ -52,7 +52,7 @@ impl BlackBox for Real {
 }
 
 #[test]
-fn the_suite_holds_in_real_time() {
+fn suite_holds_in_real_time() {
     for (name, test) in SUITE {
         println!("{name}");
         test(|drive| Box::new(Real::new(drive)));
@@ -60,7 +60,7 @@ fn the_suite_holds_in_real_time() {
 }
 
 #[test]
-fn the_same_requests_at_the_same_times_are_due_at_the_same_nanosecond_as_in_virtual_time() {
+fn real_time_dues_match_virtual_time() {
     let behaviour = Behaviour::default();
     let mut real = Real::new(drive(&behaviour, BadBlocks::default()));
     let mut other = Virtual::new(drive(&behaviour, BadBlocks::default()));
@@ -76,7 +76,7 @@ fn the_same_requests_at_the_same_times_are_due_at_the_same_nanosecond_as_in_virt
 }
 
 #[test]
-fn a_device_counts_what_it_answered_and_drops_what_it_has_not_done_when_it_ends() {
+fn device_end_counts_answered_drops_rest() {
     let device = Device::start(drive(&Behaviour::default(), BadBlocks::default())).unwrap();
     let (tell, told) = mpsc::channel();
     let ask = |blocks| {

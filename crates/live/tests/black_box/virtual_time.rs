@@ -66,7 +66,7 @@ impl BlackBox for Virtual {
 }
 
 #[test]
-fn the_suite_holds_in_virtual_time() {
+fn suite_holds_in_virtual_time() {
     for (name, test) in SUITE {
         println!("{name}");
         test(|drive| Box::new(Virtual::new(drive)));
@@ -74,7 +74,7 @@ fn the_suite_holds_in_virtual_time() {
 }
 
 #[test]
-fn a_request_that_is_longer_than_a_command_takes_as_long_as_its_commands() {
+fn long_request_takes_time_of_commands() {
     let longest = u64::from(COMMAND_BLOCKS_MAX);
     let pieces = [(0, longest), (longest, longest), (2 * longest, 5)];
     let ask = |(start, blocks)| Ask {
@@ -95,7 +95,7 @@ fn cached() -> Virtual {
 }
 
 #[test]
-fn a_forced_write_is_done_when_it_would_be_without_a_write_cache() {
+fn forced_write_timed_without_write_cache() {
     let write = request(Op::Write, 3_000_000, 64);
     let forced = cached().ask(Request { fua: true, ..write });
     let behaviour = Behaviour { write_cache: Some(WriteCache::Off), ..Behaviour::default() };
@@ -105,7 +105,7 @@ fn a_forced_write_is_done_when_it_would_be_without_a_write_cache() {
 }
 
 #[test]
-fn a_forced_write_does_not_wait_for_cached_data_of_other_blocks_as_a_flush_does() {
+fn forced_write_skips_other_cached_blocks() {
     let spec = library::spec("exos-x24-24tb").unwrap();
     let last = |request_behind| {
         let drive = EmulatedDrive::new(&spec, "it", &Behaviour::default(), BadBlocks::default(), 1);
@@ -123,7 +123,7 @@ fn a_forced_write_does_not_wait_for_cached_data_of_other_blocks_as_a_flush_does(
 }
 
 #[test]
-fn a_forced_write_takes_the_emulated_drive_as_long_as_the_simulated_one() {
+fn forced_write_timed_as_simulated_drive() {
     let mut unit =
         DriveUnit::new(&Arc::new(Drive::build(&spec()).unwrap()), &spec().electronics).unwrap();
     let mut emulated = cached();
@@ -161,7 +161,7 @@ fn ask() -> impl Strategy<Value = Ask> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn every_request_is_answered_once_and_not_before_it_came(
+    fn request_answered_once_after_arrival(
         mut script in prop::collection::vec(ask(), 1..60), depth in 1u32..8
     ) {
         script.sort_by_key(|ask| ask.after);

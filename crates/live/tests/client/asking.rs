@@ -11,7 +11,7 @@ use crate::common::held::{Held, answer};
 use crate::common::{Running, STALLED_REQUESTS_MAX, pattern, stays};
 
 #[test]
-fn what_is_written_is_read_back_and_the_export_is_known() {
+fn client_reads_back_and_knows_export() {
     let running = Running::of(Memory::new("memory", 8 << 20));
     let asker = Asker::of(&running.uri());
     let info = asker.client.info();
@@ -29,7 +29,7 @@ fn what_is_written_is_read_back_and_the_export_is_known() {
 }
 
 #[test]
-fn many_requests_of_many_threads_are_each_answered_once_with_their_own_data() {
+fn client_threads_get_own_data() {
     let running = Running::of(Memory::new("memory", 4 << 20));
     let asker = Asker::of(&running.uri());
     let data = pattern(4 << 20, 2);
@@ -68,7 +68,7 @@ fn many_requests_of_many_threads_are_each_answered_once_with_their_own_data() {
 }
 
 #[test]
-fn answers_come_in_the_order_of_the_server_and_say_when() {
+fn client_answers_in_server_order_timed() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let asker = Asker::of(&running.uri());
@@ -89,7 +89,7 @@ fn answers_come_in_the_order_of_the_server_and_say_when() {
 }
 
 #[test]
-fn an_error_of_the_server_is_that_of_its_request_alone() {
+fn client_error_affects_one_request() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let asker = Asker::of(&running.uri());
@@ -110,7 +110,7 @@ fn an_error_of_the_server_is_that_of_its_request_alone() {
 }
 
 #[test]
-fn requests_beyond_the_server_s_or_own_limits_are_not_sent() {
+fn client_refuses_requests_beyond_limits() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let limits = ClientLimits { in_flight_max: 2, ..ClientLimits::default() };
@@ -139,7 +139,7 @@ fn requests_beyond_the_server_s_or_own_limits_are_not_sent() {
 }
 
 #[test]
-fn data_in_flight_have_a_bound_that_one_request_alone_may_exceed() {
+fn client_bounds_data_in_flight() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let limits = ClientLimits { bytes_in_flight_max: 10_000, ..ClientLimits::default() };
@@ -155,7 +155,7 @@ fn data_in_flight_have_a_bound_that_one_request_alone_may_exceed() {
 }
 
 #[test]
-fn the_function_that_gets_the_answers_may_ask_again() {
+fn client_answer_callback_may_ask() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let own: Arc<Mutex<Option<Client<u64>>>> = Arc::default();
     let (tell, told) = mpsc::channel();
@@ -180,7 +180,7 @@ fn the_function_that_gets_the_answers_may_ask_again() {
 }
 
 #[test]
-fn a_close_waits_for_what_is_in_flight_and_a_drop_does_not() {
+fn client_close_waits_but_drop_not() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let asker = Asker::of(&running.uri());

@@ -48,7 +48,7 @@ fn refusal(uri: &Uri) -> String {
 }
 
 #[test]
-fn what_is_written_through_tls_is_read_back_through_it_and_without() {
+fn tls_reads_back_written_data() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki));
     let asker = Asker::of(&with(&running.uri(), pki.path()));
@@ -68,7 +68,7 @@ fn what_is_written_through_tls_is_read_back_through_it_and_without() {
 }
 
 #[test]
-fn answers_of_other_threads_go_through_tls_in_any_order_while_requests_come() {
+fn tls_answers_threads_in_any_order() {
     let pki = Pki::new("localhost");
     let held = Held::default();
     let services = vec![Arc::new(held.clone()) as _];
@@ -84,7 +84,7 @@ fn answers_of_other_threads_go_through_tls_in_any_order_while_requests_come() {
 }
 
 #[test]
-fn a_server_of_another_authority_or_another_name_is_refused() {
+fn tls_refuses_server_of_other_authority() {
     let (pki, other) = (Pki::new("localhost"), Pki::new("localhost"));
     let running = memory(load(&pki));
     let uri = running.uri();
@@ -98,7 +98,7 @@ fn a_server_of_another_authority_or_another_name_is_refused() {
 }
 
 #[test]
-fn a_plain_client_of_a_server_that_requires_tls_is_told_so_and_gets_nothing() {
+fn tls_required_refuses_plain_client() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki).required());
     let error = refusal(&running.uri());
@@ -123,7 +123,7 @@ fn a_plain_client_of_a_server_that_requires_tls_is_told_so_and_gets_nothing() {
 }
 
 #[test]
-fn a_client_that_wants_tls_goes_to_no_server_without_it() {
+fn tls_client_refuses_plain_server() {
     let pki = Pki::new("localhost");
     let running = Running::of(Memory::new("memory", 1 << 20));
     let error = refusal(&with(&running.uri(), pki.path()));
@@ -163,7 +163,7 @@ fn is_starttls_ack(said: &[u8]) -> bool {
 }
 
 #[test]
-fn a_man_in_the_middle_cannot_talk_the_client_out_of_tls() {
+fn tls_resists_downgrade_by_man_in_middle() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki));
     // The answer yes becomes a no.
@@ -178,7 +178,7 @@ fn a_man_in_the_middle_cannot_talk_the_client_out_of_tls() {
 }
 
 #[test]
-fn plain_text_injected_before_the_handshake_is_ignored() {
+fn tls_ignores_text_injected_before_handshake() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki));
     // To the client: an answer to the GO that it has not asked yet.
@@ -203,7 +203,7 @@ fn plain_text_injected_before_the_handshake_is_ignored() {
 }
 
 #[test]
-fn a_byte_that_is_changed_on_the_way_ends_the_connection() {
+fn tls_changed_byte_ends_connection() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki));
     let spoil = |said: &mut Vec<u8>| {
@@ -219,7 +219,7 @@ fn a_byte_that_is_changed_on_the_way_ends_the_connection() {
 }
 
 #[test]
-fn a_server_that_verifies_its_clients_lets_in_those_of_its_authority_alone() {
+fn tls_verifies_client_authority() {
     let (pki, other) = (Pki::new("localhost"), Pki::new("localhost"));
     let running = memory(ServerTls::load(pki.path(), true).unwrap());
     let uri = running.uri();
@@ -238,7 +238,7 @@ fn a_server_that_verifies_its_clients_lets_in_those_of_its_authority_alone() {
 }
 
 #[test]
-fn a_client_whose_certificate_was_revoked_is_refused() {
+fn tls_refuses_revoked_client() {
     let pki = Pki::new("localhost");
     pki.revoke_client();
     let running = memory(ServerTls::load(pki.path(), true).unwrap());
@@ -247,7 +247,7 @@ fn a_client_whose_certificate_was_revoked_is_refused() {
 }
 
 #[test]
-fn client_certificates_that_are_not_good_now_are_refused_and_the_server_says_why() {
+fn tls_refuses_clients_not_currently_valid() {
     type Change = fn(&mut CertificateParams);
     let cases: [(&str, Change, &str); 4] = [
         ("expired", |of| of.not_after = date_time_ymd(2021, 2, 3), "certificate expired"),
@@ -276,7 +276,7 @@ fn client_certificates_that_are_not_good_now_are_refused_and_the_server_says_why
 }
 
 #[test]
-fn revocation_lists_of_other_authorities_or_out_of_date_refuse_clients() {
+fn tls_bad_revocation_lists_refuse_clients() {
     let other = Pki::new("localhost");
     type Publish = fn(&Pki, &Pki);
     let cases: [(&str, Publish, bool); 4] = [
@@ -319,7 +319,7 @@ fn revocation_lists_of_other_authorities_or_out_of_date_refuse_clients() {
 }
 
 #[test]
-fn a_client_refuses_a_server_whose_certificate_was_revoked() {
+fn tls_client_refuses_revoked_server() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki));
     let uri = with(&running.uri(), pki.path());
@@ -330,7 +330,7 @@ fn a_client_refuses_a_server_whose_certificate_was_revoked() {
 }
 
 #[test]
-fn a_file_of_revoked_certificates_without_a_list_is_refused_and_so_is_a_link_that_leads_nowhere() {
+fn tls_refuses_crl_file_without_list() {
     let pki = Pki::new("localhost");
     let list = pki.path().join("ca-crl.pem");
     for text in ["", "<html>not found</html>"] {
@@ -347,14 +347,14 @@ fn a_file_of_revoked_certificates_without_a_list_is_refused_and_so_is_a_link_tha
 }
 
 #[test]
-fn an_authority_that_has_expired_lets_no_client_in() {
+fn tls_expired_authority_admits_no_client() {
     let pki = Pki::with_authority("localhost", |of| of.not_after = date_time_ymd(2021, 2, 3));
     let error = ServerTls::load(pki.path(), true).unwrap_err().to_string();
     assert!(error.contains("ca-cert.pem") && error.contains("expired on 2021-02-03"), "{error}");
 }
 
 #[test]
-fn a_server_whose_certificate_is_not_valid_now_does_not_start_and_says_the_date() {
+fn tls_server_refuses_invalid_own_certificate() {
     type Change = fn(&mut CertificateParams);
     let cases: [(Change, &str); 2] = [
         (|of| of.not_after = date_time_ymd(2021, 2, 3), "expired on 2021-02-03 00:00:00 UTC"),
@@ -385,7 +385,7 @@ fn everywhere(tls: ServerTls) -> Result<Server, ListenError> {
 }
 
 #[test]
-fn an_address_that_others_can_reach_needs_certificates_of_the_clients() {
+fn tls_public_address_needs_client_certificates() {
     let pki = Pki::new("127.0.0.1");
     let error = everywhere(load(&pki)).err().unwrap();
     assert!(matches!(error, ListenError::ClientsNotVerified { .. }), "{error}");
@@ -424,7 +424,7 @@ fn an_address_that_others_can_reach_needs_certificates_of_the_clients() {
 }
 
 #[test]
-fn a_handshake_that_does_not_end_is_cut_off_and_holds_up_nobody() {
+fn tls_unfinished_handshake_is_cut_off() {
     let pki = Pki::new("localhost");
     let limits = Limits { negotiation: Duration::from_millis(500), ..Limits::default() };
     let disk = Arc::new(Memory::new("memory", 1 << 20));
@@ -447,7 +447,7 @@ fn a_handshake_that_does_not_end_is_cut_off_and_holds_up_nobody() {
 }
 
 #[test]
-fn certificates_that_are_not_there_or_not_good_are_told_with_the_file() {
+fn tls_bad_certificates_named_by_file() {
     let pki = Pki::new("localhost");
     let message = |error: TlsError| error.to_string();
     let load = |path: &Path, verify| ServerTls::load(path, verify).map(|_| ()).map_err(message);

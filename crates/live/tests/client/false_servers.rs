@@ -79,7 +79,7 @@ fn assert_lost(asker: &Asker, outstanding: usize, why: &str) {
 }
 
 #[test]
-fn a_server_that_vanishes_leaves_no_request_without_an_answer() {
+fn server_vanished_answers_every_request() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         for _ in 0..50 {
@@ -108,7 +108,7 @@ fn answer_all_but(stream: &mut UnixStream, first: usize, pause: Duration) {
 }
 
 #[test]
-fn a_server_that_owes_one_answer_for_too_long_has_vanished_whatever_else_it_answers() {
+fn server_vanished_by_one_overdue_answer() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         answer_all_but(&mut stream, 1, Duration::from_millis(5));
@@ -143,7 +143,7 @@ fn impatient(server: &Played) -> Asker {
 }
 
 #[test]
-fn a_server_whose_data_come_slowly_is_waited_for_also_by_the_requests_behind() {
+fn server_with_slow_data_is_awaited() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         let [first, second] = [(); 2].map(|()| request(&mut stream));
@@ -165,7 +165,7 @@ fn a_server_whose_data_come_slowly_is_waited_for_also_by_the_requests_behind() {
 }
 
 #[test]
-fn a_server_whose_data_trickle_has_vanished() {
+fn server_vanished_by_trickling_data() {
     // Within data, and within the head of an answer; a byte each fifth of a step would go on for ten minutes.
     for head_bytes in [16, 3] {
         let server = Played::new(move |mut stream| {
@@ -190,7 +190,7 @@ fn a_server_whose_data_trickle_has_vanished() {
 }
 
 #[test]
-fn a_server_that_reads_a_request_by_drips_has_vanished() {
+fn server_vanished_by_dripping_request_reads() {
     let length = 1 << 20;
     let server = Played::new(move |mut stream| {
         start(&mut stream);
@@ -207,7 +207,7 @@ fn a_server_that_reads_a_request_by_drips_has_vanished() {
 }
 
 #[test]
-fn a_server_that_takes_a_request_slowly_is_waited_for() {
+fn server_taking_requests_slowly_is_awaited() {
     let length = 1 << 20;
     let server = Played::new(move |mut stream| {
         start(&mut stream);
@@ -228,7 +228,7 @@ fn a_server_that_takes_a_request_slowly_is_waited_for() {
 }
 
 #[test]
-fn data_that_went_both_ways_at_once_give_a_server_no_longer_to_be_silent() {
+fn server_silence_limit_unchanged_by_duplex_data() {
     let length = 1 << 20;
     let server = Played::new(move |mut stream| {
         start(&mut stream);
@@ -263,7 +263,7 @@ fn data_that_went_both_ways_at_once_give_a_server_no_longer_to_be_silent() {
 }
 
 #[test]
-fn a_server_that_is_silent_within_data_has_vanished() {
+fn server_vanished_by_silence_within_data() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         let cookie = request(&mut stream);
@@ -278,7 +278,7 @@ fn a_server_that_is_silent_within_data_has_vanished() {
 }
 
 #[test]
-fn a_server_that_is_silent_is_waited_for_as_long_as_nothing_is_owed_for_too_long() {
+fn server_silent_is_awaited_until_overdue() {
     let pause = Duration::from_millis(100);
     let server = Played::new(move |mut stream| {
         start(&mut stream);
@@ -296,7 +296,7 @@ fn a_server_that_is_silent_is_waited_for_as_long_as_nothing_is_owed_for_too_long
 }
 
 #[test]
-fn a_server_that_vanishes_within_data_gives_none_of_them() {
+fn server_vanished_within_data_delivers_none() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         let first = request(&mut stream);
@@ -310,7 +310,7 @@ fn a_server_that_vanishes_within_data_gives_none_of_them() {
 }
 
 #[test]
-fn a_server_that_stops_answers_or_refuses_and_then_all_else_is_lost() {
+fn server_stop_answers_or_refuses_then_loses() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let asker = Asker::of(&running.uri());
@@ -334,7 +334,7 @@ fn a_server_that_stops_answers_or_refuses_and_then_all_else_is_lost() {
 }
 
 #[test]
-fn more_data_than_were_asked_for_end_the_connection() {
+fn server_excess_data_ends_connection() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         let first = request(&mut stream);
@@ -352,7 +352,7 @@ fn more_data_than_were_asked_for_end_the_connection() {
 }
 
 #[test]
-fn a_chunk_that_is_longer_than_what_was_asked_for_takes_no_memory_and_ends_the_connection() {
+fn server_oversized_chunk_takes_no_memory() {
     let server = Played::new(|mut stream| {
         stream.write_all(b"NBDMAGICIHAVEOPT\0\x03").unwrap();
         stream.read_exact(&mut [0; 4 + 16]).unwrap();
@@ -381,7 +381,7 @@ fn a_chunk_that_is_longer_than_what_was_asked_for_takes_no_memory_and_ends_the_c
 }
 
 #[test]
-fn an_answer_without_a_request_closes_the_connection() {
+fn server_answer_unasked_closes_connection() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         request(&mut stream);
@@ -394,7 +394,7 @@ fn an_answer_without_a_request_closes_the_connection() {
 }
 
 #[test]
-fn a_server_that_stops_reading_is_given_up() {
+fn server_not_reading_is_given_up() {
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let server = Played::new(move |mut stream| {
         start(&mut stream);
@@ -411,7 +411,7 @@ fn a_server_that_stops_reading_is_given_up() {
 }
 
 #[test]
-fn a_server_that_does_not_let_us_in_is_given_up() {
+fn server_not_admitting_is_given_up() {
     for talks in [false, true] {
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let server = Played::new(move |mut stream| {
@@ -432,7 +432,7 @@ fn a_server_that_does_not_let_us_in_is_given_up() {
 }
 
 #[test]
-fn a_missing_server_and_a_missing_export_are_named_by_their_uri() {
+fn server_or_export_missing_names_uri() {
     let missing: Uri = "nbd+unix:///?socket=/nonexistent/socket".parse().unwrap();
     let error = Asker::connect(&missing, ClientLimits::default()).err().unwrap().to_string();
     assert!(error.contains("/nonexistent/socket") && error.contains("No such file"), "{error}");

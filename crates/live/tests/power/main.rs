@@ -39,7 +39,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn no_power_cut_loses_what_was_promised_and_no_read_or_backup_is_wrong() {
+fn power_cut_keeps_every_promise() {
     let mut summary = Summary::default();
     let alone = number("FREEWHEEL_POWER_SEED");
     let seeds = match alone {
@@ -62,7 +62,7 @@ fn no_power_cut_loses_what_was_promised_and_no_read_or_backup_is_wrong() {
 }
 
 #[test]
-fn every_planted_fault_is_found() {
+fn planted_faults_are_all_found() {
     let mut missed = Vec::new();
     for (fault, rule) in FAULTS {
         let found = (0..SEEDS_A_FAULT).find_map(|seed| {

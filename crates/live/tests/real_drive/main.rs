@@ -95,22 +95,22 @@ fn run(make: suite::Make) {
 }
 
 #[test]
-fn the_suite_holds_in_virtual_time() {
+fn suite_holds_in_virtual_time() {
     run(virtual_drive);
 }
 
 #[test]
-fn the_suite_holds_for_a_device_in_this_process() {
+fn suite_holds_for_local_device() {
     run(in_this_process);
 }
 
 #[test]
-fn the_suite_holds_for_an_export() {
+fn suite_holds_for_export() {
     run(over_nbd);
 }
 
 #[test]
-fn a_device_of_4kn_tells_and_is_asked_for_whole_sectors() {
+fn device_4kn_takes_whole_sectors() {
     let spec = library::spec("exos-7e8-8tb").unwrap();
     let sector = Some(SectorFormat::Native4096);
     let behaviour = Behaviour { sector, ..Behaviour::default() };
@@ -135,7 +135,7 @@ fn a_device_of_4kn_tells_and_is_asked_for_whole_sectors() {
 }
 
 #[test]
-fn an_export_of_512e_reports_no_sectors_and_takes_the_given_ones() {
+fn export_512e_takes_given_sectors() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let drive = RealDrive::connect(&running.uri(), false).unwrap();
     assert_eq!(drive.sector(), SectorFormat::Native512);
@@ -155,7 +155,7 @@ fn read(id: u64, start: u64, blocks: u32) -> Command {
 }
 
 #[test]
-fn a_write_leaves_every_byte_as_it_was() {
+fn write_leaves_every_byte_unchanged() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let data = pattern(1 << 20, 5);
     running.client().write(0, &data, false).unwrap();
@@ -179,7 +179,7 @@ fn a_write_leaves_every_byte_as_it_was() {
 
 #[test]
 #[should_panic(expected = "a block is read before it is written")]
-fn nothing_is_written_that_was_not_read() {
+fn drive_writes_only_data_read() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let mut drive = RealDrive::connect(&running.uri(), true).unwrap();
     drive.submit(read(1, 5, 1));
@@ -188,7 +188,7 @@ fn nothing_is_written_that_was_not_read() {
 }
 
 #[test]
-fn a_lost_connection_is_reported_with_the_export_s_name_on_every_call() {
+fn connection_lost_named_on_every_call() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let mut drive = RealDrive::connect(&running.uri(), false).unwrap();
     drive.submit(read(1, 5, 1));
@@ -203,7 +203,7 @@ fn a_lost_connection_is_reported_with_the_export_s_name_on_every_call() {
 }
 
 #[test]
-fn a_file_is_read_past_the_page_cache_and_written_only_when_that_was_asked_for() {
+fn file_bypasses_page_cache() {
     let file = tempfile::NamedTempFile::new_in(".").unwrap();
     std::fs::write(file.path(), pattern(1 << 20, 3)).unwrap();
     let mut drive = match RealDrive::open(file.path(), Claim::Read, |_| {}) {
@@ -225,7 +225,7 @@ fn a_file_is_read_past_the_page_cache_and_written_only_when_that_was_asked_for()
 }
 
 #[test]
-fn an_export_that_takes_no_single_blocks_is_told_by_its_sizes() {
+fn export_without_single_blocks_tells_sizes() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let export = NbdBackend::connect(&running.uri(), None, Arc::new(|_| {}), |_| {}).unwrap();
     assert_eq!(export.abilities().sector_bytes, 512);

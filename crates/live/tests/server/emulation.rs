@@ -27,7 +27,7 @@ fn cached() -> Options {
 }
 
 #[test]
-fn the_export_is_a_rotating_disk_of_the_size_of_the_drive() {
+fn export_is_rotating_disk_of_drive_size() {
     let client = atlas(Options::default()).client();
     let info = client.info;
     assert_eq!((info.size, &*info.name), (9_199_079_936, "atlas10k"));
@@ -43,7 +43,7 @@ fn of_sector(sector: SectorFormat) -> Running {
 }
 
 #[test]
-fn a_drive_of_4kn_is_asked_for_whole_sectors_and_refuses_less() {
+fn drive_4kn_refuses_partial_sectors() {
     let running = of_sector(SectorFormat::Native4096);
     let mut client = running.client();
     let sizes = client.info.block_sizes;
@@ -61,7 +61,7 @@ fn a_drive_of_4kn_is_asked_for_whole_sectors_and_refuses_less() {
 }
 
 #[test]
-fn a_drive_of_512e_takes_single_blocks() {
+fn drive_512e_takes_single_blocks() {
     let running = of_sector(SectorFormat::Emulated512);
     let mut client = running.client();
     let sizes = client.info.block_sizes;
@@ -71,7 +71,7 @@ fn a_drive_of_512e_takes_single_blocks() {
 }
 
 #[test]
-fn sectors_that_a_drives_tracks_hold_no_whole_number_of_are_refused() {
+fn drive_with_partial_track_sectors_refused() {
     let behaviour = Behaviour { sector: Some(SectorFormat::Native4096), ..Behaviour::default() };
     let error = start("atlas10k", Options { behaviour, ..Options::default() }).err().unwrap();
     let text = error.to_string();
@@ -79,7 +79,7 @@ fn sectors_that_a_drives_tracks_hold_no_whole_number_of_are_refused() {
 }
 
 #[test]
-fn what_is_written_is_read_back_from_any_connection_and_as_zeroes_when_it_is_discarded() {
+fn data_read_back_from_any_connection() {
     let running = atlas(cached());
     let (mut one, mut other) = (running.client(), running.client());
     let data = pattern(96 << 10, 3);
@@ -98,7 +98,7 @@ fn what_is_written_is_read_back_from_any_connection_and_as_zeroes_when_it_is_dis
 }
 
 #[test]
-fn a_forced_write_takes_the_media_and_a_cached_one_does_not_wait_for_it() {
+fn forced_write_waits_for_media() {
     let running = atlas(cached());
     let mut client = running.client();
     let began = Instant::now();
@@ -108,7 +108,7 @@ fn a_forced_write_takes_the_media_and_a_cached_one_does_not_wait_for_it() {
 }
 
 #[test]
-fn a_bad_block_is_an_error_for_its_readers_alone_until_it_is_written() {
+fn bad_block_fails_readers_until_written() {
     let bad = BadBlocks::new([Lbn::new(100)], SimDuration::from_ms(1));
     let running = atlas(Options { bad, ..Options::default() });
     let mut client = running.client();
@@ -119,7 +119,7 @@ fn a_bad_block_is_an_error_for_its_readers_alone_until_it_is_written() {
 }
 
 #[test]
-fn a_client_that_vanishes_leaves_the_drive_to_the_others() {
+fn client_vanished_leaves_drive_to_others() {
     let running = atlas(Options::default());
     let (mut one, mut other) = (running.client(), running.client());
     for at in 0..20 {
@@ -130,7 +130,7 @@ fn a_client_that_vanishes_leaves_the_drive_to_the_others() {
 }
 
 #[test]
-fn a_client_that_vanishes_takes_its_gigabytes_of_zeroes_along() {
+fn client_vanished_frees_zeroes() {
     let running = Running::of(start("exos-x24-24tb", Options::default()).unwrap());
     let (mut one, mut other) = (running.client(), running.client());
     for at in 0..16 {
@@ -146,7 +146,7 @@ fn a_client_that_vanishes_takes_its_gigabytes_of_zeroes_along() {
 }
 
 #[test]
-fn a_drive_of_24_tb_needs_no_more_room_than_what_is_written() {
+fn drive_of_24_tb_stores_only_written() {
     let running = Running::of(start("exos-x24-24tb", Options::default()).unwrap());
     let mut client = running.client();
     let last = client.info.size - 4096;
@@ -159,7 +159,7 @@ fn a_drive_of_24_tb_needs_no_more_room_than_what_is_written() {
 }
 
 #[test]
-fn drives_that_cannot_be_emulated_faithfully_are_refused_with_the_way_out() {
+fn drive_not_emulatable_names_remedy() {
     let message = |name| start(name, Options::default()).err().unwrap().to_string();
     let two = message("exos-2x18-18tb");
     assert!(two.contains("2 actuators") && two.contains("actuators = 1"), "{two}");
@@ -168,7 +168,7 @@ fn drives_that_cannot_be_emulated_faithfully_are_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_stop_answers_what_the_drive_still_has_and_counts_it() {
+fn stop_answers_and_counts_pending_requests() {
     let emulation = Arc::new(start("atlas10k", Options::default()).unwrap());
     let running = Running::new(vec![Arc::clone(&emulation) as _], Limits::default());
     let mut client = running.client();

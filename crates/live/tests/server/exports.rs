@@ -12,7 +12,7 @@ fn memory(name: &str, size: u64) -> Arc<dyn Service> {
 }
 
 #[test]
-fn each_export_is_found_by_its_name_and_the_first_without_one() {
+fn export_found_by_name_or_first() {
     let running =
         Running::new(vec![memory("small", 1 << 20), memory("large", 1 << 30)], Limits::default());
     let size = |name| Client::connect(&running.socket(), name).info.size;
@@ -20,7 +20,7 @@ fn each_export_is_found_by_its_name_and_the_first_without_one() {
 }
 
 #[test]
-fn what_is_written_to_one_export_is_not_in_the_other() {
+fn exports_do_not_share_data() {
     let running =
         Running::new(vec![memory("one", 1 << 20), memory("other", 1 << 20)], Limits::default());
     let mut one = Client::connect(&running.socket(), "one");
@@ -41,7 +41,7 @@ fn bind(address: &Address) -> Result<Server, ListenError> {
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_refused_with_the_way_out() {
+fn public_address_refused_with_remedy() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:10809"] {
         let error = bind(&Address::Tcp(address.parse().unwrap())).err().unwrap().to_string();
         for text in [address, "TLS", "127.0.0.1", "ssh -L"] {
@@ -51,7 +51,7 @@ fn an_address_that_others_can_reach_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_loopback_port_is_served_and_said() {
+fn loopback_port_is_served_and_said() {
     let server = bind(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
     let Address::Tcp(address) = *server.address() else { panic!("{}", server.address()) };
     assert_eq!(server.address().uri("x", false).to_string(), format!("nbd://{address}/x"));
@@ -66,7 +66,7 @@ fn a_loopback_port_is_served_and_said() {
 }
 
 #[test]
-fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
+fn socket_replaced_only_if_left_behind() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     drop(UnixListener::bind(&path).unwrap());
@@ -80,7 +80,7 @@ fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn socket_path_of_other_file_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes");
     std::fs::write(&path, "mine").unwrap();

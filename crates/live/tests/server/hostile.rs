@@ -88,7 +88,7 @@ fn serves_others(running: &Running, name: &str) {
 }
 
 #[test]
-fn a_client_that_breaks_the_handshake_is_disconnected_without_data() {
+fn handshake_violation_disconnects_without_data() {
     let running = running();
     let with_flags = |bytes: &[u8]| [&FLAGS, bytes].concat();
     let cases: Vec<(&str, Vec<u8>)> = vec![
@@ -134,7 +134,7 @@ fn replies(mut bytes: &[u8]) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn inconsistent_options_are_refused_one_by_one_and_the_negotiation_continues() {
+fn options_inconsistent_refused_one_by_one() {
     const UNSUP: u32 = 1;
     const POLICY: u32 = 2;
     const INVALID: u32 = 3;
@@ -213,7 +213,7 @@ fn chosen(running: &Running) -> UnixStream {
 }
 
 #[test]
-fn invalid_requests_get_their_error_and_the_connection_continues() {
+fn requests_invalid_get_errors() {
     const INVALID: u32 = 22;
     const NO_SPACE: u32 = 28;
     const WRITE: u16 = 1;
@@ -271,7 +271,7 @@ fn invalid_requests_get_their_error_and_the_connection_continues() {
 }
 
 #[test]
-fn bytes_that_are_no_request_close_the_connection_without_effect() {
+fn bytes_without_request_close_connection() {
     let running = running();
     let write = |length: u32| request(0, 1, 0, length);
     let cases: Vec<(&str, Vec<u8>)> = vec![
@@ -308,7 +308,7 @@ fn bytes_that_are_no_request_close_the_connection_without_effect() {
 }
 
 #[test]
-fn bytes_that_are_no_tls_handshake_close_the_connection() {
+fn bytes_without_tls_handshake_close_connection() {
     let pki = Pki::new("localhost");
     let disk = Arc::new(Memory::new("memory", SIZE));
     let tls = Some(ServerTls::load(pki.path(), false).unwrap());

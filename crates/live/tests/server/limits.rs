@@ -36,7 +36,7 @@ fn requests_in_flight_have_a_limit() {
 }
 
 #[test]
-fn data_in_flight_are_at_most_the_limit_and_one_request() {
+fn data_in_flight_limit_plus_one_request() {
     let held = Held::default();
     let limits = Limits { bytes_in_flight_max: 10_000, ..Limits::default() };
     let running = limited(held.clone(), limits);
@@ -55,7 +55,7 @@ fn data_in_flight_are_at_most_the_limit_and_one_request() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_closed_and_places_are_given_again() {
+fn connections_beyond_limit_are_closed() {
     // Half of them are for one process.
     let limits = Limits { connections_max: 4, ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
@@ -73,7 +73,7 @@ fn connections_beyond_the_limit_are_closed_and_places_are_given_again() {
 }
 
 #[test]
-fn a_process_has_half_of_the_connections_at_most_and_it_is_said_once() {
+fn connections_of_process_at_most_half() {
     let notice_every = Duration::from_secs(60);
     let limits = Limits { connections_max: 4, notice_every, ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
@@ -92,7 +92,7 @@ fn a_process_has_half_of_the_connections_at_most_and_it_is_said_once() {
 }
 
 #[test]
-fn a_client_that_takes_no_answers_is_disconnected_and_delays_no_other() {
+fn client_taking_no_answers_is_disconnected() {
     let held = Held::default();
     let limits = Limits { stall: Duration::from_millis(200), ..Limits::default() };
     let running = limited(held.clone(), limits);
@@ -119,7 +119,7 @@ fn a_client_that_takes_no_answers_is_disconnected_and_delays_no_other() {
 }
 
 #[test]
-fn a_client_that_chooses_no_export_is_disconnected() {
+fn client_without_export_is_disconnected() {
     let limits = Limits { negotiation: Duration::from_millis(100), ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
     let mut silent = UnixStream::connect(running.socket()).unwrap();
@@ -135,7 +135,7 @@ fn a_client_that_chooses_no_export_is_disconnected() {
 }
 
 #[test]
-fn a_client_that_vanishes_with_requests_in_flight_frees_its_place_when_they_are_answered() {
+fn client_vanished_frees_place_after_answers() {
     let held = Held::default();
     let limits = Limits { connections_max: 1, ..Limits::default() };
     let running = limited(held.clone(), limits);
@@ -155,7 +155,7 @@ fn a_client_that_vanishes_with_requests_in_flight_frees_its_place_when_they_are_
 }
 
 #[test]
-fn a_client_that_leaves_between_messages_is_not_reported_and_one_within_a_message_is() {
+fn client_leaving_within_message_is_reported() {
     let running = limited(Memory::new("memory", 1 << 20), Limits::default());
     let greeted = || {
         let mut stream = UnixStream::connect(running.socket()).unwrap();
@@ -191,7 +191,7 @@ fn a_client_that_leaves_between_messages_is_not_reported_and_one_within_a_messag
 }
 
 #[test]
-fn a_client_that_leaves_is_reported_if_it_was_owed_answers() {
+fn client_leaving_owed_answers_is_reported() {
     let held = Held::default();
     let running = limited(held.clone(), Limits::default());
     for says_so in [true, false] {
@@ -222,7 +222,7 @@ fn a_client_that_leaves_is_reported_if_it_was_owed_answers() {
 }
 
 #[test]
-fn nonsense_closes_only_the_connection_that_sent_it_with_a_notice() {
+fn nonsense_closes_only_own_connection() {
     let running = limited(Memory::new("memory", 1 << 20), Limits::default());
     let mut client = running.client();
     let mut fool = UnixStream::connect(running.socket()).unwrap();
@@ -235,7 +235,7 @@ fn nonsense_closes_only_the_connection_that_sent_it_with_a_notice() {
 }
 
 #[test]
-fn requests_of_a_client_that_has_closed_its_connection_are_dropped() {
+fn requests_of_closed_client_are_dropped() {
     let held = Held::default();
     let running = limited(held.clone(), Limits::default());
     let mut client = running.client();
@@ -256,7 +256,7 @@ fn requests_of_a_client_that_has_closed_its_connection_are_dropped() {
 }
 
 #[test]
-fn a_client_that_ends_its_sending_half_has_all_its_answers() {
+fn client_closing_send_half_gets_answers() {
     let held = Held::default();
     let running = limited(held.clone(), Limits::default());
     let mut client = running.client();
@@ -275,7 +275,7 @@ fn a_client_that_ends_its_sending_half_has_all_its_answers() {
 }
 
 #[test]
-fn a_client_that_stops_amid_a_request_is_cut_off_and_one_between_two_is_not() {
+fn client_stopping_amid_request_cut_off() {
     let limits = Limits { stall: Duration::from_millis(200), ..Limits::default() };
     let running = limited(Memory::new("memory", 64 << 20), limits);
     let mut patient = running.client();
@@ -296,7 +296,7 @@ fn a_client_that_stops_amid_a_request_is_cut_off_and_one_between_two_is_not() {
 }
 
 #[test]
-fn all_connections_share_one_budget_of_memory_which_small_requests_do_not_wait_for() {
+fn memory_budget_spans_all_connections() {
     let held = Held::default();
     let limits = Limits { memory_max: 8 << 20, ..Limits::default() };
     let running = limited(held.clone(), limits);
@@ -342,7 +342,7 @@ fn write_head(client: &mut crate::common::Client, length: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_client_that_drips_is_cut_off_though_something_comes_all_the_time() {
+fn client_dripping_requests_is_cut_off() {
     // Were the time counted from the last byte, each would go on for as long as the loop does.
     let limits = Limits {
         stall: Duration::from_millis(200),
@@ -379,7 +379,7 @@ fn a_client_that_drips_is_cut_off_though_something_comes_all_the_time() {
 }
 
 #[test]
-fn a_slow_client_that_keeps_the_least_rate_is_served() {
+fn client_keeping_least_rate_is_served() {
     let limits = Limits {
         stall: Duration::from_millis(200),
         bytes_per_second_min: 1 << 10,
@@ -401,7 +401,7 @@ fn a_slow_client_that_keeps_the_least_rate_is_served() {
 }
 
 #[test]
-fn a_client_that_takes_an_answer_by_drips_is_cut_off() {
+fn client_dripping_answers_is_cut_off() {
     let limits = Limits {
         stall: Duration::from_millis(500),
         bytes_per_second_min: 1 << 30,
@@ -424,7 +424,7 @@ fn a_client_that_takes_an_answer_by_drips_is_cut_off() {
 }
 
 #[test]
-fn clients_that_choose_no_export_keep_none_out_that_does() {
+fn clients_without_export_keep_none_out() {
     let limits = Limits { connections_max: 8, ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
     let connect = || UnixStream::connect(running.socket()).unwrap();
@@ -454,7 +454,7 @@ fn clients_that_choose_no_export_keep_none_out_that_does() {
 }
 
 #[test]
-fn ten_thousand_rubbish_connections_write_a_few_lines() {
+fn rubbish_connections_write_few_lines() {
     let limits = Limits { notice_every: Duration::from_secs(2), ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
     let mut good = running.client();

@@ -93,7 +93,7 @@ fn at(number: u64) -> u64 {
 }
 
 #[test]
-fn a_power_cut_answers_nothing_keeps_what_was_flushed_or_forced_and_some_of_the_rest() {
+fn power_cut_keeps_flushed_and_forced() {
     let (mut lost, mut kept) = (0, 0);
     for seed in 0..8 {
         let powered = Powered::new(seed);
@@ -138,7 +138,7 @@ fn a_power_cut_answers_nothing_keeps_what_was_flushed_or_forced_and_some_of_the_
 }
 
 #[test]
-fn reads_see_what_the_volatile_cache_holds_and_a_stop_flushes_it() {
+fn volatile_cache_read_and_flushed_on_stop() {
     use std::os::unix::fs::FileExt;
 
     let powered = Powered::new(1);
@@ -162,7 +162,7 @@ fn reads_see_what_the_volatile_cache_holds_and_a_stop_flushes_it() {
 }
 
 #[test]
-fn a_drive_that_answers_writes_from_the_media_has_nothing_volatile_and_is_refused() {
+fn power_cut_refused_without_volatile_cache() {
     let store = |write_cache| {
         let behaviour = Behaviour { write_cache, ..Behaviour::default() };
         Options { behaviour, volatile_cache: true, ..Options::default() }

@@ -8,7 +8,7 @@ use crate::common::held::{Held, answer};
 use crate::common::{Running, pattern};
 
 #[test]
-fn what_is_written_is_read_back_over_the_borders_of_its_pieces() {
+fn data_read_back_across_piece_borders() {
     let running = Running::of(Memory::new("memory", 8 << 20));
     let mut client = running.client();
     let data = pattern(3 << 20, 1);
@@ -22,7 +22,7 @@ fn what_is_written_is_read_back_over_the_borders_of_its_pieces() {
 }
 
 #[test]
-fn any_mix_of_reads_and_writes_matches_a_plain_array() {
+fn reads_and_writes_match_plain_array() {
     const PIECE: u64 = 1 << 20;
     const SIZE: u64 = 4 * PIECE + 8192;
     let running = Running::of(Memory::new("memory", SIZE));
@@ -51,7 +51,7 @@ fn any_mix_of_reads_and_writes_matches_a_plain_array() {
 }
 
 #[test]
-fn an_answer_being_sent_keeps_its_data_under_later_writes() {
+fn answer_keeps_data_under_later_writes() {
     let running = Running::of(Memory::new("memory", 8 << 20));
     let (mut slow, mut other) = (running.client(), running.client());
     let before = pattern(8 << 20, 1);
@@ -68,7 +68,7 @@ fn an_answer_being_sent_keeps_its_data_under_later_writes() {
 }
 
 #[test]
-fn requests_beyond_the_end_are_refused_and_the_connection_goes_on() {
+fn requests_beyond_end_are_refused() {
     let running = Running::of(Held::default());
     let mut client = running.client();
     // The client's own check would keep it from asking: bytes by hand.
@@ -85,7 +85,7 @@ fn requests_beyond_the_end_are_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn answers_come_in_whatever_order_the_service_gives_them_from_any_thread() {
+fn answers_come_in_service_order() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let mut client = running.client();
@@ -103,7 +103,7 @@ fn answers_come_in_whatever_order_the_service_gives_them_from_any_thread() {
 }
 
 #[test]
-fn a_request_that_the_service_drops_is_answered_with_an_error() {
+fn request_dropped_by_service_gets_error() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let mut client = running.client();
@@ -113,7 +113,7 @@ fn a_request_that_the_service_drops_is_answered_with_an_error() {
 }
 
 #[test]
-fn two_connections_see_each_others_writes() {
+fn connections_see_each_others_writes() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let (mut one, mut other) = (running.client(), running.client());
     one.write(512, &[9; 1024], true).unwrap();

@@ -10,7 +10,7 @@ use crate::common::Running;
 use crate::common::held::{Held, answer};
 
 #[test]
-fn a_stop_answers_requests_in_flight_and_closes_the_connection() {
+fn stop_answers_requests_and_closes_connection() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let mut client = running.client();
@@ -26,7 +26,7 @@ fn a_stop_answers_requests_in_flight_and_closes_the_connection() {
 }
 
 #[test]
-fn idle_clients_do_not_delay_a_stop() {
+fn stop_not_delayed_by_idle_clients() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let mut client = running.client();
     client.read(0, 512).unwrap();
@@ -37,7 +37,7 @@ fn idle_clients_do_not_delay_a_stop() {
 }
 
 #[test]
-fn unanswered_requests_delay_a_stop_by_its_grace_at_most() {
+fn stop_delayed_at_most_by_grace() {
     let held = Held::default();
     let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
     let running = Running::new(vec![Arc::new(held.clone())], limits);
@@ -50,7 +50,7 @@ fn unanswered_requests_delay_a_stop_by_its_grace_at_most() {
 }
 
 #[test]
-fn after_the_stop_requests_that_were_sent_before_are_refused_or_answered_but_not_lost() {
+fn stop_loses_no_earlier_requests() {
     let held = Held::default();
     let limits = Limits { in_flight_max: 1, ..Limits::default() };
     let running = Running::new(vec![Arc::new(held.clone())], limits);

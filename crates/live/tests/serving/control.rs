@@ -66,7 +66,7 @@ fn short() -> ControlLimits {
 }
 
 #[test]
-fn half_a_request_is_cut_off_in_time_wherever_it_ends() {
+fn control_half_request_is_cut_off() {
     let server = Controlled::new(short());
     let body = "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
     let cases: [(&str, String, &str); 7] = [
@@ -91,7 +91,7 @@ fn half_a_request_is_cut_off_in_time_wherever_it_ends() {
 }
 
 #[test]
-fn a_request_that_drips_is_cut_off_though_something_comes_all_the_time() {
+fn control_dripping_request_is_cut_off() {
     let server = Controlled::new(short());
     let head = "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
                 content-length: 100000\r\n\r\n";
@@ -110,7 +110,7 @@ fn a_request_that_drips_is_cut_off_though_something_comes_all_the_time() {
 }
 
 #[test]
-fn a_connection_that_asks_again_in_time_stays() {
+fn control_connection_asking_again_stays() {
     let server = Controlled::new(short());
     let mut stream = server.connect();
     for _ in 0..3 {
@@ -126,7 +126,7 @@ fn a_connection_that_asks_again_in_time_stays() {
 }
 
 #[test]
-fn an_answer_may_go_on_for_longer_than_a_request_may_take() {
+fn control_answer_may_outlast_request_limit() {
     let server = Controlled::new(short());
     let mut stream = server.connect();
     stream.write_all(b"GET /v1/events HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
@@ -136,7 +136,7 @@ fn an_answer_may_go_on_for_longer_than_a_request_may_take() {
 }
 
 #[test]
-fn connections_have_a_bound_and_who_is_beyond_it_is_told_so() {
+fn control_connections_beyond_bound_are_told() {
     let limits = ControlLimits { connections_max: 2, request: STALLED_REQUESTS_MAX };
     let server = Controlled::new(limits);
     let open = [server.connect(), server.connect()];
@@ -149,7 +149,7 @@ fn connections_have_a_bound_and_who_is_beyond_it_is_told_so() {
 }
 
 #[test]
-fn of_long_bodies_two_may_come_at_once_and_short_ones_always() {
+fn control_takes_two_long_bodies_at_once() {
     let limits = ControlLimits { request: Duration::from_secs(2), ..ControlLimits::default() };
     let server = Controlled::new(limits);
     let head = "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
@@ -176,7 +176,7 @@ fn scan() -> TaskOrder {
 }
 
 #[test]
-fn the_socket_is_its_users_alone() {
+fn control_socket_is_private_to_user() {
     let server = Controlled::new(ControlLimits::default());
     let mode = std::fs::metadata(server.path()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -219,7 +219,7 @@ fn refuses_all(cases: &[(&str, Vec<u8>, &str)]) {
 }
 
 #[test]
-fn what_is_no_http_is_refused_and_serves_nobody_worse() {
+fn control_refuses_non_http() {
     let many = |count: usize| {
         let headers: String = (0..count).map(|at| format!("x-{at}: y\r\n")).collect();
         format!("GET / HTTP/1.1\r\n{headers}\r\n").into_bytes()
@@ -244,7 +244,7 @@ fn what_is_no_http_is_refused_and_serves_nobody_worse() {
 }
 
 #[test]
-fn paths_and_methods_that_are_not_are_refused() {
+fn control_refuses_unknown_paths_and_methods() {
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("a path out of the root", ask("GET /../../etc/passwd"), "404"),
         ("an escaped path out of the root", ask("GET /v1/tasks/..%2f..%2fstatus"), "400"),
@@ -261,7 +261,7 @@ fn paths_and_methods_that_are_not_are_refused() {
 }
 
 #[test]
-fn bodies_whose_length_or_type_is_not_right_are_refused() {
+fn control_refuses_wrong_body_length_or_type() {
     let json = "content-type: application/json\r\n";
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         (
@@ -296,7 +296,7 @@ fn bodies_whose_length_or_type_is_not_right_are_refused() {
 }
 
 #[test]
-fn documents_that_are_not_understood_are_refused() {
+fn control_refuses_unknown_documents() {
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("no body", post(""), "400"),
         ("no JSON", post("kind=scan"), "400"),
@@ -346,7 +346,7 @@ fn documents_that_are_not_understood_are_refused() {
 }
 
 #[test]
-fn a_field_that_is_there_twice_is_named() {
+fn control_names_duplicate_field() {
     let server = Controlled::new(ControlLimits::default());
     let twice = server.answer(&post(r#"{"kind":"scan","repeat":true,"repeat":false}"#));
     assert!(twice.contains("the field `repeat` is there twice"), "{twice}");

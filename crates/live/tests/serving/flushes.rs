@@ -11,7 +11,7 @@ use crate::common::eventually;
 use crate::world::{Beneath, World};
 
 #[test]
-fn a_flush_that_failed_for_one_client_fails_for_all_and_is_said_once() {
+fn flush_failure_reaches_all_clients() {
     let beneath = Beneath::new();
     let world = World::over(beneath.clone());
     let mut clients = [world.front.client(), world.front.client(), world.front.client()];

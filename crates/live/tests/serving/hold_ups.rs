@@ -44,7 +44,7 @@ fn trickle(mut stream: UnixStream) {
 }
 
 #[test]
-fn a_backend_that_trickles_is_gone_in_time_and_every_client_is_answered() {
+fn backend_trickling_is_gone_in_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
@@ -70,7 +70,7 @@ fn a_backend_that_trickles_is_gone_in_time_and_every_client_is_answered() {
 }
 
 #[test]
-fn a_backend_that_reads_nothing_does_not_hold_up_the_scheduler() {
+fn backend_not_reading_does_not_block_scheduler() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
@@ -99,7 +99,7 @@ fn a_backend_that_reads_nothing_does_not_hold_up_the_scheduler() {
 }
 
 #[test]
-fn a_device_that_owes_an_answer_does_not_hold_up_the_end() {
+fn device_owing_answer_does_not_delay_end() {
     let mut beneath = Beneath::new();
     beneath.silent = Some(60 << 20);
     let world = World::over(beneath.clone());
@@ -116,7 +116,7 @@ fn a_device_that_owes_an_answer_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_stop_cuts_off_clients_whose_requests_the_device_owes() {
+fn stop_cuts_off_clients_device_owes() {
     let mut beneath = Beneath::new();
     beneath.silent = Some(60 << 20);
     let world = World::over(beneath.clone());

@@ -35,7 +35,7 @@ fn gone(notices: &Mutex<Vec<String>>) -> Vec<String> {
 }
 
 #[test]
-fn a_device_that_is_not_the_drive_is_noticed_once_and_the_status_says_so() {
+fn device_unlike_drive_is_noticed_once() {
     let world = World::over(Beneath::new());
     let mut client = world.front.client();
     let mut prng = Prng::new(6, "an export beneath");
@@ -52,7 +52,7 @@ fn a_device_that_is_not_the_drive_is_noticed_once_and_the_status_says_so() {
 }
 
 #[test]
-fn what_is_written_is_in_the_export_beneath_and_is_read_back_while_a_scrub_runs() {
+fn export_beneath_reads_back_during_scrub() {
     let world = World::over(Beneath::new());
     let (mut client, mut below) = (world.front.client(), world.beneath.client());
     let mut prng = Prng::new(1, "an export beneath");
@@ -79,7 +79,7 @@ fn what_is_written_is_in_the_export_beneath_and_is_read_back_while_a_scrub_runs(
 }
 
 #[test]
-fn flushes_and_fua_are_the_servers_where_it_has_them_and_are_not_offered_where_it_has_none() {
+fn export_beneath_provides_flush_and_fua() {
     let seen = |flush, fua| {
         let mut beneath = Beneath::new();
         beneath.export.features = Features { flush, fua, ..beneath.export.features };
@@ -101,7 +101,7 @@ fn flushes_and_fua_are_the_servers_where_it_has_them_and_are_not_offered_where_i
 }
 
 #[test]
-fn what_is_erased_is_erased_beneath_by_what_the_server_there_has() {
+fn export_beneath_erases_by_own_means() {
     let seen = |trim, write_zeroes| {
         let mut beneath = Beneath::new();
         let fast_zero = write_zeroes;
@@ -142,7 +142,7 @@ fn what_is_erased_is_erased_beneath_by_what_the_server_there_has() {
 }
 
 #[test]
-fn what_is_to_be_cached_is_read_beneath_and_the_client_hears_of_success_alone() {
+fn export_beneath_cache_reports_only_success() {
     let mut beneath = Beneath::new();
     beneath.bad = vec![8 << 20];
     let world = World::over(beneath.clone());
@@ -165,7 +165,7 @@ fn what_is_to_be_cached_is_read_beneath_and_the_client_hears_of_success_alone() 
 }
 
 #[test]
-fn an_error_beneath_reaches_the_requests_that_cover_it_and_no_other() {
+fn export_beneath_error_hits_covering_requests() {
     let mut beneath = Beneath::new();
     beneath.bad = (0..40).map(|number| (97 + 211 * number) * 512).collect();
     let bad = beneath.bad.clone();
@@ -182,7 +182,7 @@ fn an_error_beneath_reaches_the_requests_that_cover_it_and_no_other() {
 }
 
 #[test]
-fn a_server_that_takes_whole_sectors_only_gets_no_others_and_neither_does_ours() {
+fn export_beneath_gets_whole_sectors_only() {
     let mut beneath = Beneath::new();
     beneath.export.block_sizes = BlockSizes { minimum: 4096, ..BlockSizes::default() };
     let world = World::over(beneath);
@@ -208,7 +208,7 @@ fn a_server_that_takes_whole_sectors_only_gets_no_others_and_neither_does_ours()
 }
 
 #[test]
-fn what_is_longer_than_the_longest_payload_beneath_is_read_there_in_parts() {
+fn export_beneath_reads_long_requests_in_parts() {
     let mut beneath = Beneath::new();
     beneath.export.block_sizes = BlockSizes { payload_max: 65_536 + 512, ..BlockSizes::default() };
     let world = World::over(beneath);
@@ -219,7 +219,7 @@ fn what_is_longer_than_the_longest_payload_beneath_is_read_there_in_parts() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_gone_after_the_limit_and_every_request_is_told() {
+fn export_beneath_silent_is_gone_after_limit() {
     // Not where the scrub comes by first.
     let mut beneath = Beneath::new();
     beneath.silent = Some(60 << 20);
@@ -242,7 +242,7 @@ fn a_server_that_never_answers_is_gone_after_the_limit_and_every_request_is_told
 }
 
 #[test]
-fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unreadable() {
+fn export_beneath_vanished_is_not_unreadable() {
     let world = World::over(Beneath::new());
     let mut client = world.front.client();
     client.write(0, &[7; 4096], false).unwrap();
@@ -269,7 +269,7 @@ fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unrea
 }
 
 #[test]
-fn a_served_file_that_is_cut_short_is_gone_for_every_client_and_does_not_grow() {
+fn served_file_cut_short_is_gone() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let bytes = world::drive().blocks().bytes().get();
     file.as_file().set_len(bytes).unwrap();
@@ -298,7 +298,7 @@ fn a_served_file_that_is_cut_short_is_gone_for_every_client_and_does_not_grow() 
 }
 
 #[test]
-fn an_export_that_takes_no_writes_is_refused_with_the_way_out() {
+fn export_beneath_read_only_names_remedy() {
     let mut beneath = Beneath::new();
     beneath.export.features = Features { read_only: true, ..Features::default() };
     let running = Running::of(beneath);

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_decision_is_that_of_lru_key_by_key() {
+    fn grouped_lru_decides_as_lru_by_key() {
         for seed in 0..40 {
             let prng = &mut Prng::new(seed, "grouped lru");
             let capacity = 1 + prng.below(60) as u32;

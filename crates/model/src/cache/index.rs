@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_holds_what_a_map_holds_through_insertions_and_removals() {
+    fn index_holds_what_map_holds() {
         for seed in 0..50 {
             let prng = &mut Prng::new(seed, "index");
             let (mut index, mut map) = (KeyIndex::default(), BTreeMap::new());

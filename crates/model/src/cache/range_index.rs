@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_found_are_those_of_a_look_at_every_one() {
+    fn range_index_finds_all_overlapping() {
         let prng = &mut Prng::new(1, "range index");
         let (mut index, mut all) = (RangeIndex::default(), Vec::new());
         for number in 0..2_000 {

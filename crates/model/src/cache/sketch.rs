@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_counted_too_low_and_few_too_high() {
+    fn sketch_never_undercounts_rarely_overcounts() {
         let (mut sketch, mut exact) = (FrequencySketch::new(1000), Exact::default());
         let prng = &mut Prng::new(1, "sketch");
         for _ in 0..100_000 {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_a_word_are_halved_apart() {
+    fn sketch_counters_halve_apart() {
         let mut sketch = FrequencySketch::new(16);
         sketch.words = vec![0x0123_4567_89ab_cdef; 4];
         sketch.halve();

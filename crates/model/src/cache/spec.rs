@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_policy_is_found_by_its_name_and_prints_as_it_reads() {
+    fn cache_policies_parse_and_print_alike() {
         for row in POLICIES {
             assert_eq!(row.name.parse(), Ok(row.policy));
             assert_eq!(row.policy.to_string(), row.name);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_answered_with_the_nearest_one() {
+    fn cache_policy_wrong_name_answered_with_nearest() {
         let message = |text: &str| text.parse::<CachePolicy>().unwrap_err().to_string();
         assert_eq!(
             message("s3fifo"),

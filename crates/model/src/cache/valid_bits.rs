@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_missing_sectors_are_those_found_one_by_one() {
+    fn valid_bits_missing_runs_match_single_lookups() {
         for (seed, sectors) in [1, 8, 63, 64, 65, 200].into_iter().enumerate() {
             let prng = &mut Prng::new(seed as u64, "valid bits");
             let (mut bits, mut plain) = (ValidBits::new(sectors), vec![false; sectors as usize]);

@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn destaging_begins_above_the_high_mark_and_ends_below_the_low_one() {
+    fn destaging_runs_between_high_and_low_mark() {
         let mut buffer = WriteBuffer::new(spec(10));
         // Every other block, so that none has a dirty neighbour.
         write_blocks(&mut buffer, (0..8).map(|n| 2 * n));
@@ -723,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_written_again_is_the_last_to_go() {
+    fn block_written_again_goes_last() {
         let mut buffer =
             WriteBuffer::new(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
         write_blocks(&mut buffer, [0, 2, 4]);
@@ -734,7 +734,7 @@ mod tests {
     }
 
     #[test]
-    fn dirty_neighbours_go_in_one_destage_and_clean_ones_do_not() {
+    fn destage_takes_dirty_neighbours_only() {
         let mut buffer =
             WriteBuffer::new(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
         write_blocks(&mut buffer, [3, 4]);
@@ -744,7 +744,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_of_dirty_blocks_goes_in_parts_of_the_most_that_a_destage_holds() {
+    fn destage_splits_long_dirty_run() {
         let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(40) };
         let mut buffer =
             WriteBuffer::new(WriteBufferSpec { destage_max: Blocks::new(20), ..marks });
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn wow_sweeps_upwards_and_leaves_blocks_written_again_for_the_next_round() {
+    fn wow_sweeps_upwards_defers_rewritten_blocks() {
         let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) };
         let mut buffer = WriteBuffer::new(WriteBufferSpec { order: DestageOrder::Wow, ..marks });
         write_blocks(&mut buffer, [6, 2, 4, 4, 0]);
@@ -766,7 +766,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_a_write_waits_until_a_destage_is_done() {
+    fn write_without_room_waits_for_destage() {
         let mut buffer =
             WriteBuffer::new(WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, ..spec(2) });
         write_blocks(&mut buffer, [0, 2]);
@@ -781,7 +781,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_power_cut_would_lose_is_counted_over_time() {
+    fn power_cut_loss_counted_over_time() {
         let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) };
         let mut buffer = WriteBuffer::new(marks);
         buffer.write(0..3, at(1));
@@ -798,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_writes_whole_blocks_and_what_is_written_meanwhile_waits_for_the_next() {
+    fn gap_writes_whole_blocks_later_ones_wait() {
         let mut buffer = WriteBuffer::new(WriteBufferSpec { destages_in_gaps: true, ..spec(9) });
         buffer.write(8..28, at(1));
         let whole = |buffer: &mut WriteBuffer| {

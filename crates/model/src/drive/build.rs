@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_straight_between_its_points_and_beyond_the_last() {
+    fn seek_table_is_linear_between_points() {
         let table =
             CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (11, 2.0), (21, 1.0), (31, 2.0)] };
         assert_eq!(times(&table, [1, 6, 16]), [1.0, 1.5, 1.5]);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn three_points_are_met_and_the_mean_of_random_seeks_is_near_the_average() {
+    fn seek_three_points_meet_average() {
         let curve = CurveSpec::ThreePoint { single_ms: 1.0, average_ms: 6.0, full_ms: 11.0 };
         let [single, third, full] = times(&curve, [1, 334, 1000]);
         assert!((single - 1.0).abs() < 1e-6 && (full - 11.0).abs() < 0.02, "{single} {full}");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hp_form_is_a_root_below_its_break_and_a_line_from_it_on() {
+    fn seek_hp_is_root_then_line() {
         let curve = CurveSpec::Hp {
             first_ms: vec![0.5],
             break_cylinders: 100,
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn power_and_line_meet_at_the_break_and_end_at_the_full_stroke() {
+    fn seek_power_line_meet_at_break() {
         let curve = CurveSpec::PowerLinear {
             single_ms: 1.0,
             break_cylinders: 100,
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_falls_below_nothing_is_refused_with_its_distance() {
+    fn seek_curve_below_zero_is_refused() {
         let falling = CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (2, 0.5)] };
         let error = curve_times(&falling, CYLINDERS, "seek.read").unwrap_err().to_string();
         assert!(error.contains("`seek.read`") && error.contains("at a distance of 4"), "{error}");

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_passes_up_to_its_tolerance_on_either_side() {
+    fn check_passes_within_tolerance() {
         assert_eq!(capacity(1010, Some(1000)).passes(), Some(true));
         assert_eq!(capacity(990, Some(1000)).passes(), Some(true));
         assert_eq!(capacity(1011, Some(1000)).passes(), Some(false));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_advertised_neither_passes_nor_fails() {
+    fn check_of_unadvertised_neither_passes_nor_fails() {
         assert_eq!((capacity(1, None).deviation(), capacity(1, None).passes()), (None, None));
     }
 }

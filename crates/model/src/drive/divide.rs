@@ -50,7 +50,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_processors_division(value: u64, divisor in 1u64..) {
+        fn divider_agrees_with_processor(value: u64, divisor in 1u64..) {
             prop_assert_eq!(
                 Divisor::new(divisor).divide(value),
                 (value / divisor, value % divisor)
@@ -58,7 +58,7 @@ mod tests {
         }
 
         #[test]
-        fn agrees_for_small_divisors(value: u64, divisor in 1u64..5000) {
+        fn divider_agrees_for_small_divisors(value: u64, divisor in 1u64..5000) {
             prop_assert_eq!(
                 Divisor::new(divisor).divide(value),
                 (value / divisor, value % divisor)

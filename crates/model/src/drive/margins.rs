@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_movement_is_of_the_class_that_has_its_distance_and_direction_and_of_no_other() {
+    fn seek_classes_partition_distances_and_directions() {
         let mut next = [0_u64; 2];
         for class in 0..SEEK_CLASSES {
             let cylinders = seek_class_cylinders(class);

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_positioning_time_is_that_of_the_drive_and_never_below_its_bound() {
+    fn positioning_time_exact_and_above_bound() {
         let specs = [
             include_str!("../../../../drives/atlas10k.toml"),
             include_str!("../../../../drives/cheetah9lp.toml"),

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn after_the_wait_the_angle_is_at_the_head(
+        fn rotation_wait_brings_angle_to_head(
             period in 1_000_000u64..20_000_000, now in 0u64..1 << 60, steps: u32
         ) {
             let rotation = Rotation::new(SimDuration::from_ns(period));

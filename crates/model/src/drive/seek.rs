@@ -200,21 +200,21 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_of_seek_and_head_switch_counts() {
+    fn seek_or_head_switch_longer_counts() {
         assert_eq!(curve().time_ns(Op::Read, 2, true), 950_000);
         assert_eq!(curve().time_ns(Op::Read, 1, true), 1_000_000);
         assert_eq!(curve().time_ns(Op::Read, 0, true), 950_000);
     }
 
     #[test]
-    fn a_write_settles_after_a_movement_and_only_then() {
+    fn write_settles_only_after_movement() {
         assert_eq!(curve().time_ns(Op::Write, 0, false), 0);
         assert_eq!(curve().time_ns(Op::Write, 0, true), 1_050_000);
         assert_eq!(curve().time_ns(Op::Write, 3, false), 1_600_000);
     }
 
     #[test]
-    fn a_slower_curve_is_longer_by_its_margins_and_stays_where_nothing_moves() {
+    fn slower_curve_adds_margins_only_to_movement() {
         let us = SimDuration::from_us;
         let mut margins = SeekMargins::constant(us(4));
         margins.set(Op::Read, 0, us(1));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn no_movement_to_another_surface_takes_less_than_its_floor() {
+    fn head_switch_movement_never_below_floor() {
         let us = SimDuration::from_us;
         let plain = curve();
         let slower = plain.with_margins(SeekMargins::constant(us(4)));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_told_in_steps_holds_and_is_close() {
+    fn floor_in_steps_holds_and_is_close() {
         let arm: Vec<SimDuration> =
             (1..100_000).map(|d: u64| SimDuration::from_ns(400_000 + 20_000 * d.isqrt())).collect();
         let curve = SeekCurve::new(&arm, &arm, SimDuration::ZERO, SimDuration::ZERO);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_holds_for_every_longer_seek_of_a_curve_that_dips() {
+    fn floor_holds_for_dipping_curve() {
         let curve = curve();
         assert_eq!(curve.floor_ns(0), 0);
         assert_eq!(curve.floor_ns(1), 900_000);

@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_free_span_is_taken_and_none_twice(
+        fn bus_takes_first_free_span_once(
             wishes in prop::collection::vec((0u64..200, 1u64..20), 1..30)
         ) {
             // The oracle marks every nanosecond.
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_forgotten() {
+    fn bus_forgets_finished_transfers() {
         let mut bus = Bus::default();
         for step in 0..100u64 {
             bus.take(ns(step * 10), ns(step * 10), SimDuration::from_ns(10));

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_commands_and_own_work_count_once() {
+    fn busy_time_counts_overlaps_once() {
         let mut busy = Busy::default();
         busy.command(at(0));
         busy.command(at(2));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_lies_between_the_last_command_and_the_next() {
+    fn idle_time_lies_between_commands() {
         let mut busy = Busy::default();
         busy.command(at(0));
         busy.commands_done(at(10));

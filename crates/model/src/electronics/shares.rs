@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_share_what_their_destage_took_by_their_blocks_and_nothing_is_lost() {
+    fn destage_time_shared_by_blocks() {
         let mut shares = DestageShares::default();
         for (destage, sequence, blocks) in [(1, 10, 8), (2, 11, 5), (1, 12, 16), (1, 13, 8)] {
             shares.joined(destage, sequence, blocks);

@@ -279,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn data_of_a_block_leave_in_the_order_they_were_written(seed: u64) {
+        fn block_data_leave_in_write_order(seed: u64) {
             let prng = &mut Prng::new(seed, "destages");
             let mut traced = Traced::new(prng);
             for version in 0..100 {
@@ -303,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn the_search_outwards_finds_what_a_look_at_all_finds(seed: u64) {
+        fn outward_search_matches_full_scan(seed: u64) {
             let prng = &mut Prng::new(seed, "cheapest");
             let (drive, spec) = (drive(), BufferSpec { segments: 20, ..BufferSpec::default() });
             let (mut buffer, mut write_back) = (Buffer::new(&spec), WriteBack::default());

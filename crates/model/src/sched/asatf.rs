@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn among_hundreds_few_are_looked_at_and_the_rules_one_is_picked() {
+    fn asatf_looks_at_few_among_hundreds() {
         for drive in drives() {
             for age_factor in [0.0, 0.0078125, 0.5, 8.0, 1024.0] {
                 let mut searches = Searches::default();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn among_hundreds_the_rules_one_is_picked_where_64_bits_do_not_hold_the_oldest_credit() {
+    fn asatf_picks_right_beyond_64_bit_credit() {
         for drive in drives() {
             for age_factor in [1.0, 8.0, 1024.0, 1_048_576.0] {
                 let unit = (9.3e18 / age_factor) as u64;

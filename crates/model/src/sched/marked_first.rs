@@ -45,7 +45,7 @@ mod tests {
     use crate::sched::PolicySpec;
 
     #[test]
-    fn marked_requests_go_before_those_that_came_earlier() {
+    fn marked_requests_go_before_earlier_ones() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/tr96.toml");
         let spec = toml::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
         let drive = Drive::build(&spec).unwrap();

@@ -483,14 +483,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_keeps_its_exact_ratio() {
+    fn turn_keeps_exact_ratio() {
         let skew: Turn = "63/334".parse().unwrap();
         assert_eq!(skew, Turn::from_ratio(63, 334).unwrap());
         assert_eq!("0.25".parse::<Turn>().unwrap().angle(), Angle::from_ratio(1, 4));
     }
 
     #[test]
-    fn a_turn_of_one_or_more_is_refused() {
+    fn turn_of_one_or_more_is_refused() {
         for text in ["334/334", "1.5", "63", "x/3", "1/0", "0."] {
             assert!(text.parse::<Turn>().is_err(), "{text}");
         }

@@ -630,7 +630,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_policy_is_found_by_its_name_and_prints_as_it_reads() {
+    fn policies_parse_and_print_alike() {
         for row in rows() {
             let spec: PolicySpec = row.name.parse().unwrap();
             assert_eq!(spec, row.usual);
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_of_a_scheduler_of_linux_is_a_key_and_survives_the_table() {
+    fn linux_scheduler_parameters_survive_table() {
         let ms = SimDuration::from_ms;
         let nr_requests = Some(100);
         for spec in [
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_or_parameter_is_answered_with_what_is_allowed() {
+    fn policy_errors_answered_with_allowed() {
         let message = |text: &str| text.parse::<PolicySpec>().unwrap_err().to_string();
         assert!(message("sptff").contains("sptf-sw"));
         assert!(message("fcfs:3").contains("it has no parameter"));
@@ -684,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_a_fraction_up_to_1_or_in_per_cent_up_to_1000() {
+    fn window_is_fraction_or_per_cent() {
         let window = |text: &str| match format!("sptf-sw:{text}").parse() {
             Ok(PolicySpec::SptfSw { window }) => window,
             other => panic!("{text}: {other:?}"),
@@ -695,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_window_is_written_in_per_cent_and_read_back() {
+    fn window_large_written_in_per_cent() {
         for (window, text) in [(0.4, "sptf-sw:0.4"), (1.0, "sptf-sw:1"), (2.5, "sptf-sw:250%")] {
             let spec = PolicySpec::SptfSw { window };
             assert_eq!((spec.to_string().as_str(), text.parse()), (text, Ok(spec)));
@@ -705,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_of_another_policy_is_refused_with_the_own_one() {
+    fn parameter_of_other_policy_is_refused() {
         let table = PolicyTable { age_factor: Some(0.5), ..PolicySpec::Fcfs.into() };
         let says = |table: PolicyTable| PolicySpec::try_from(table).unwrap_err().to_string();
         let text = "`age_factor = 0.5` is not a parameter of fcfs: it has no parameter";

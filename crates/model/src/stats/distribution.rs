@@ -190,12 +190,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn nothing_counted_is_all_zero() {
+    fn distribution_empty_is_all_zero() {
         assert_eq!(Distribution::default().summary(), Summary::default());
     }
 
     #[test]
-    fn a_histogram_goes_from_the_shortest_to_the_longest_by_powers_of_two_of_microseconds() {
+    fn histogram_buckets_are_powers_of_two_microseconds() {
         let mut distribution = Distribution::default();
         assert_eq!(distribution.by_doubling(), []);
         for ns in [300, 999, 1000, 5_000] {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_an_hour_the_mean_stays_exact() {
+    fn mean_stays_exact_beyond_hour() {
         let mut distribution = Distribution::default();
         distribution.record(SimDuration::from_secs(10_000));
         assert_eq!(distribution.summary().mean_ns, 1e13);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_percentile_of_a_summary_is_the_one_its_name_says() {
+    fn summary_percentiles_match_names() {
         let mut distribution = Distribution::default();
         (1..=100_000).for_each(|us| distribution.record(SimDuration::from_us(us)));
         let s = distribution.summary();
@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_those_of_the_sorted_list_to_a_thousandth(
+        fn quantiles_match_sorted_list_to_thousandth(
             mut list in prop::collection::vec(0u64..100_000_000_000, 1..400),
             quantile in 0.0f64..=1.0
         ) {
@@ -242,7 +242,7 @@ mod tests {
         }
 
         #[test]
-        fn every_duration_is_in_the_bucket_that_it_lies_in(
+        fn durations_fall_into_right_bucket(
             list in prop::collection::vec((0u32..31, 0u64..2_000, 0u64..=1), 1..100)
         ) {
             // Around the ends of buckets too, where a histogram in steps could be wrong.
@@ -266,7 +266,7 @@ mod tests {
         }
 
         #[test]
-        fn mean_and_variation_are_those_of_the_list(
+        fn mean_and_variation_match_list(
             list in prop::collection::vec(1_000_000u64..1_000_000_000, 2..200)
         ) {
             let mut distribution = Distribution::default();

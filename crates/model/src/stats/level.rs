@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_area_weighs_each_level_by_its_time() {
+    fn level_area_weighs_by_time() {
         let mut level = Level::default();
         level.set(SimTime::from_ns(10), 4);
         level.set(SimTime::from_ns(15), 1);

@@ -122,7 +122,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn lbn_to_place_is_what_the_list_of_all_sectors_says((spec, drive) in any_drive()) {
+    fn lbn_to_place_matches_sector_list((spec, drive) in any_drive()) {
         let places = oracle(&spec);
         prop_assert_eq!(drive.blocks().get(), places.len() as u64);
         for (lbn, place) in places.iter().enumerate() {
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn every_track_begins_where_the_skews_before_it_add_up_to((spec, drive) in any_drive()) {
+    fn tracks_begin_where_skews_add_up((spec, drive) in any_drive()) {
         for zone in &spec.zones {
             let tracks = tracks_of(&spec.mapping, spec.surfaces, zone);
             for (track, start) in tracks.iter().zip(track_starts(&spec, zone)) {
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn a_track_and_a_cylinder_end_where_the_list_of_all_sectors_leaves_them(
+    fn track_and_cylinder_ends_match_sector_list(
         (spec, drive) in any_drive()
     ) {
         if spec.zones.iter().any(|zone| !zone.remaps.is_empty()) {
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_is_consecutive_on_its_track_and_no_shorter_than_it_must(
+    fn run_is_consecutive_and_long_enough(
         (spec, drive) in any_drive(), wanted in 1u32..60
     ) {
         let places = oracle(&spec);
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn places_that_hold_no_block_have_none((_, drive) in any_drive()) {
+    fn places_without_block_have_none((_, drive) in any_drive()) {
         let layout = drive.layout();
         let beyond = Physical { cylinder: u32::MAX, surface: 0, sector: 0 };
         prop_assert_eq!(layout.lbn_at(beyond), None);
@@ -238,7 +238,7 @@ fn refusal(spec: &DriveSpec) -> String {
 }
 
 #[test]
-fn a_mapping_is_a_word_or_a_table_of_a_band() {
+fn mapping_is_word_or_band_table() {
     let mapping = |text: &str| toml::from_str::<BTreeMap<String, Mapping>>(text).map(|m| m["m"]);
     assert_eq!(mapping("m = \"cylinder\"").unwrap(), Mapping::Cylinder);
     assert_eq!(mapping("m = \"serpentine\"").unwrap(), Mapping::Serpentine);
@@ -257,7 +257,7 @@ fn a_mapping_is_a_word_or_a_table_of_a_band() {
 }
 
 #[test]
-fn bands_run_there_and_back_on_alternate_surfaces() {
+fn bands_run_there_and_back_alternately() {
     let drive = Drive::build(&bands()).unwrap();
     let place = |track: u64| {
         let at = drive.layout().locate(Lbn::new(track * 100));
@@ -270,7 +270,7 @@ fn bands_run_there_and_back_on_alternate_surfaces() {
 }
 
 #[test]
-fn a_read_through_bands_seeks_from_track_to_track_and_switches_heads_at_the_turn() {
+fn band_reads_seek_tracks_switch_at_turn() {
     let drive = Drive::build(&bands()).unwrap();
     let read = |first_track: u64, tracks: u64| {
         let (start, blocks) = (Lbn::new(first_track * 100), Blocks::new(tracks * 100));
@@ -314,7 +314,7 @@ fn bands_of_one_cylinder_are_cylinders() {
 }
 
 #[test]
-fn bands_that_cannot_be_are_refused_with_their_key() {
+fn bands_impossible_refused_with_key() {
     let with = |change: fn(&mut DriveSpec)| {
         let mut spec = bands();
         change(&mut spec);
@@ -348,7 +348,7 @@ fn two_densities() -> DriveSpec {
 }
 
 #[test]
-fn surfaces_that_differ_are_written_band_by_band() {
+fn surfaces_differing_written_by_band() {
     let drive = Drive::build(&two_densities()).unwrap();
     let layout = drive.layout();
     let place = |lbn: u64| {
@@ -374,7 +374,7 @@ fn surfaces_that_differ_are_written_band_by_band() {
 }
 
 #[test]
-fn a_change_of_surfaces_out_of_line_comes_with_a_seek() {
+fn surface_change_out_of_line_seeks() {
     let mut spec = two_densities();
     spec.zones[0].holes.clear();
     let drive = Drive::build(&spec).unwrap();
@@ -400,7 +400,7 @@ fn zones_beyond_their_numbers_are_refused() {
 }
 
 #[test]
-fn surfaces_that_cannot_be_are_refused_with_their_key() {
+fn surfaces_impossible_refused_with_key() {
     let with = |change: fn(&mut DriveSpec)| {
         let mut spec = two_densities();
         change(&mut spec);

@@ -203,7 +203,7 @@ fn any_commands() -> impl Strategy<Value = Vec<Command>> {
 
 proptest! {
     #[test]
-    fn no_block_is_lost_and_every_count_is_right_whatever_is_asked(
+    fn log_keeps_blocks_and_counts(
         spec in any_spec(),
         eagerness in 0u64..=8,
         commands in any_commands(),
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn the_segment_chosen_has_the_greatest_benefit_for_its_cost(
+    fn cleaner_picks_best_benefit_for_cost(
         candidates in prop::collection::vec((0u32..=127, 0u64..1_000_000_000_000), 0..40)
     ) {
         let candidates: Vec<Candidate> = (0..)
@@ -241,7 +241,7 @@ proptest! {
 }
 
 #[test]
-fn an_old_segment_is_cleaned_before_an_emptier_young_one() {
+fn cleaner_prefers_old_segment_over_emptier() {
     let candidate =
         |segment, live, age| Candidate { segment, live, age: SimDuration::from_secs(age) };
     // (1 - 0.75) * 100 / 1.75 = 14.3 against (1 - 0.5) * 10 / 1.5 = 3.3; u in quarters of 4.
@@ -253,7 +253,7 @@ fn an_old_segment_is_cleaned_before_an_emptier_young_one() {
 }
 
 #[test]
-fn a_segment_is_written_when_it_is_full_and_with_one_request() {
+fn segment_written_when_full_by_one_request() {
     let mut checked = Checked::new(small(CleanReads::Block, Cleaner::Foreground), 0);
     for block in 0..7 {
         checked.run(Command::WriteThrough(block));
@@ -269,7 +269,7 @@ fn a_segment_is_written_when_it_is_full_and_with_one_request() {
 }
 
 #[test]
-fn the_cache_serves_what_it_holds_and_forgets_what_was_not_used_for_longest() {
+fn cache_serves_held_blocks_as_lru() {
     let mut checked = Checked::new(small(CleanReads::Block, Cleaner::Foreground), 0);
     // Blocks 0 to 6 fill segment 0; 7 to 10 stay in the segment under construction.
     for block in 0..11 {
@@ -305,7 +305,7 @@ fn half_live(clean_reads: CleanReads) -> Checked {
 }
 
 #[test]
-fn cleaning_reads_blocks_runs_or_segments_as_it_is_told() {
+fn cleaner_reads_blocks_runs_or_segments() {
     let reads = |clean_reads| {
         let mut checked = half_live(clean_reads);
         for block in 13 * 7..15 * 7 {
@@ -326,7 +326,7 @@ fn cleaning_reads_blocks_runs_or_segments_as_it_is_told() {
 }
 
 #[test]
-fn dead_blocks_are_read_up_to_the_last_live_one_and_counted() {
+fn dead_blocks_read_to_last_live() {
     let mut checked = half_live(CleanReads::EveryBlock);
     for block in 13 * 7..15 * 7 {
         checked.run(Command::WriteThrough(block));
@@ -339,7 +339,7 @@ fn dead_blocks_are_read_up_to_the_last_live_one_and_counted() {
 }
 
 #[test]
-fn of_a_segment_that_freeblock_reads_have_begun_only_live_blocks_are_read() {
+fn segment_begun_by_freeblock_reads_live_only() {
     let cleaner = Cleaner::Freeblock { free_below: 6, segments: 16 };
     let mut checked = Checked::new(small(CleanReads::EveryBlock, cleaner), 0);
     let mut prng = Prng::new(7, "blocks");
@@ -352,7 +352,7 @@ fn of_a_segment_that_freeblock_reads_have_begun_only_live_blocks_are_read() {
 }
 
 #[test]
-fn freeblock_reads_that_keep_up_leave_nothing_to_the_foreground_cleaner() {
+fn freeblock_reads_leave_foreground_cleaner_nothing() {
     let cleaner = Cleaner::Freeblock { free_below: 6, segments: 4 };
     let run = |eagerness| {
         let mut checked = Checked::new(small(CleanReads::Block, cleaner), eagerness);
@@ -371,7 +371,7 @@ fn freeblock_reads_that_keep_up_leave_nothing_to_the_foreground_cleaner() {
 }
 
 #[test]
-fn a_segment_whose_blocks_died_in_memory_is_free_once_it_is_written() {
+fn segment_dead_in_memory_free_once_written() {
     let mut checked = Checked::new(small(CleanReads::Block, Cleaner::Foreground), 0);
     for block in 0..7 {
         checked.run(Command::WriteThrough(block));
@@ -385,7 +385,7 @@ fn a_segment_whose_blocks_died_in_memory_is_free_once_it_is_written() {
 }
 
 #[test]
-fn a_log_that_is_nearly_full_lives_through_both_cleaners_at_once() {
+fn log_nearly_full_survives_both_cleaners() {
     for (segments, eagerness) in [(1, 8), (3, 7), (6, 8), (6, 4), (12, 7), (12, 2)] {
         let cleaner = Cleaner::Freeblock { free_below: 14, segments };
         let mut checked = Checked::new(small(CleanReads::Block, cleaner), eagerness);
@@ -407,7 +407,7 @@ fn a_log_that_is_nearly_full_lives_through_both_cleaners_at_once() {
 }
 
 #[test]
-fn what_is_delivered_between_commands_is_copied_with_the_next() {
+fn blocks_delivered_between_commands_copied_next() {
     let cleaner = Cleaner::Freeblock { free_below: 15, segments: 1 };
     let mut checked = Checked::new(small(CleanReads::Block, cleaner), 0);
     for block in (0..8).chain(0..3).chain(8..20) {
@@ -422,7 +422,7 @@ fn what_is_delivered_between_commands_is_copied_with_the_next() {
 }
 
 #[test]
-fn a_log_of_which_all_segments_but_those_for_cleaning_are_live_can_be_rewritten() {
+fn log_of_live_segments_is_rewritable() {
     let spec = small(CleanReads::Segment, Cleaner::Foreground);
     let usable = (spec.segments - spec.free_min - 1) * spec.slots();
     let mut checked = Checked::new(spec, 0);
@@ -435,7 +435,7 @@ fn a_log_of_which_all_segments_but_those_for_cleaning_are_live_can_be_rewritten(
 }
 
 #[test]
-fn a_copied_block_that_is_replaced_in_memory_is_no_copy() {
+fn copied_block_replaced_is_no_copy() {
     let mut checked = half_live(CleanReads::Segment);
     let mut next = 13 * 7;
     while checked.disk.work().copied_blocks == 0 {

@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn stage_times_are_those_of_the_sectors_passing_by((spec, drive) in any_drive(), seed: u64) {
+    fn stage_times_match_passing_sectors((spec, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "accesses");
         for _ in 0..40 {
             let start = prng.below(drive.blocks().get());
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn positioning_times_of_many_targets_are_those_of_each_and_not_below_their_bounds((spec, drive) in any_drive(), seed: u64) {
+    fn positioning_times_of_many_match_single((spec, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "bounds");
         for _ in 0..40 {
             let (now, from, target) = any_command(prng, &spec, &drive);
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn the_legs_of_an_access_take_as_long_as_the_whole((spec, drive) in any_drive(), seed: u64) {
+    fn access_legs_take_as_long_as_whole((spec, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "legs");
         for _ in 0..40 {
             let (departure, target) = any_departure(prng, &spec, &drive, 120);
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn an_access_ends_where_its_last_block_is((_, drive) in any_drive(), seed: u64) {
+    fn access_ends_at_last_block((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "ends");
         let start = prng.below(drive.blocks().get());
         let count = 1 + prng.below(drive.blocks().get() - start);

@@ -197,12 +197,12 @@ fn turns_apart(a: f64, b: f64) -> f64 {
 
 proptest! {
     #[test]
-    fn factors_of_one_give_the_spec_back((spec, _) in any_drive()) {
+    fn scaling_by_one_gives_spec_back((spec, _) in any_drive()) {
         prop_assert_eq!(Scaling::default().apply(&spec).unwrap(), spec);
     }
 
     #[test]
-    fn a_scaled_drive_builds_or_the_error_says_which_key((spec, _) in any_drive(),
+    fn scaled_drive_builds_or_names_key((spec, _) in any_drive(),
         scaling in any_scaling()
     ) {
         match scaling.apply(&spec) {
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn rpm_divides_the_time_of_a_turn_and_changes_nothing_but_skews((spec, drive) in any_drive(),
+    fn rpm_divides_turn_changes_only_skews((spec, drive) in any_drive(),
         factor in 0.3..3.0f64
     ) {
         let scaled_spec = Scaling { rpm: factor, ..NONE }.apply(&spec).unwrap();
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn linear_density_multiplies_the_blocks_of_a_track_at_the_same_angles(
+    fn linear_density_multiplies_blocks_at_same_angles(
         seed in any_large(), factor in 0.3..3.0f64
     ) {
         let (spec, drive) = large_drive(seed);
@@ -275,7 +275,7 @@ proptest! {
     /// Section 5.2.2: "the physical dimensions of each zone or band remains constant but the number
     /// of tracks within each zone increases".
     #[test]
-    fn track_density_keeps_radii_rates_and_the_time_of_a_stroke(seed in any_large(),
+    fn track_density_keeps_radii_rates_stroke_time(seed in any_large(),
         factor in 1.0..3.0f64
     ) {
         let (spec, drive) = large_drive(seed);
@@ -333,7 +333,7 @@ proptest! {
 
     /// Section 3.3: members of a family differ in their surfaces. Seeks, rates and radii stay.
     #[test]
-    fn surfaces_multiply_capacity_and_a_part_of_one_ends_the_data_early(seed in any_large(),
+    fn surfaces_multiply_capacity_part_ends_early(seed in any_large(),
         factor in 0.2..6.0f64
     ) {
         let mut spec = large_spec(seed);
@@ -369,7 +369,7 @@ proptest! {
     /// block of one to the first of the next it takes a turn and a skew. Slips are still there
     /// where densities stay.
     #[test]
-    fn reading_through_a_zone_of_a_scaled_drive_loses_no_revolution(seed: u64,
+    fn scaled_zone_read_loses_no_revolution(seed: u64,
         seek in 0.3..2.0f64, rpm in 0.5..3.0f64,
         linear in prop_oneof![Just(1.0), 1.0..2.0f64], track in prop_oneof![Just(1.0), 1.0..3.0f64],
         surfaces in prop_oneof![Just(1.0), 0.3..3.0f64]
@@ -411,7 +411,7 @@ proptest! {
     }
 
     #[test]
-    fn years_one_after_the_other_are_the_years_at_once(seed in any_large(),
+    fn years_in_sequence_equal_years_together(seed in any_large(),
         years in 1u32..5
     ) {
         let mut spec = large_spec(seed);
@@ -485,7 +485,7 @@ fn plain_spec() -> DriveSpec {
 }
 
 #[test]
-fn a_scaled_value_says_where_it_comes_from_and_the_others_keep_their_source() {
+fn scaled_values_name_origin_others_keep() {
     let scaling = Scaling { seek: 0.8, track_density: 1.24, ..NONE };
     let scaled = scaling.apply(&plain_spec()).unwrap();
     assert_eq!(scaled.name, "plain+seek0.8+track-density1.24");
@@ -504,7 +504,7 @@ fn a_scaled_value_says_where_it_comes_from_and_the_others_keep_their_source() {
 }
 
 #[test]
-fn tracks_become_as_dense_as_a_capacity_takes_beside_the_other_factors() {
+fn track_density_reaches_capacity_beside_factors() {
     let spec = plain_spec();
     let bytes = |spec: &DriveSpec| build(spec).total_blocks().bytes().get() as f64;
     for factor in [0.4, 1.0, 2.5] {
@@ -521,7 +521,7 @@ fn tracks_become_as_dense_as_a_capacity_takes_beside_the_other_factors() {
 }
 
 #[test]
-fn more_surfaces_bring_spares_of_their_own_and_say_so() {
+fn surfaces_added_bring_own_spares() {
     let mut spec = plain_spec();
     spec.surfaces = 3;
     spec.zones.truncate(1);
@@ -541,7 +541,7 @@ fn more_surfaces_bring_spares_of_their_own_and_say_so() {
 }
 
 #[test]
-fn a_scaled_drive_has_no_promises_and_no_measuring_host() {
+fn scaled_drive_drops_promises_and_host() {
     let mut spec = plain_spec();
     spec.advertised.capacity = Some(Bytes::new(1000));
     spec.measured_on = Some(MeasuringHost::default());
@@ -556,7 +556,7 @@ fn a_scaled_drive_has_no_promises_and_no_measuring_host() {
 }
 
 #[test]
-fn spares_and_reserved_blocks_keep_their_share_and_defects_go_only_when_sectors_move() {
+fn spares_keep_share_defects_go_with_sectors() {
     let mut spec = plain_spec();
     spec.zones.truncate(1);
     let zone = &mut spec.zones[0];
@@ -591,7 +591,7 @@ fn banded_spec() -> DriveSpec {
 }
 
 #[test]
-fn a_track_skew_that_stood_for_that_of_bands_parts_from_it_when_their_switches_do() {
+fn track_skew_parts_from_band_skew() {
     let faster = Scaling { seek: 0.5, ..NONE }.apply(&banded_spec()).unwrap();
     let zone = &faster.zones[0];
     // 2.1 ms of margin and half of 1 ms; a tenth and half of 2 ms; a tenth and half of 3 ms.
@@ -615,7 +615,7 @@ fn forward_spec(cylinders: u32) -> DriveSpec {
 }
 
 #[test]
-fn a_skew_hides_the_switches_of_the_bands_that_its_zone_has() {
+fn skew_hides_switches_of_zone_bands() {
     let mut narrow = forward_spec(2);
     narrow.zones[0].track_skew = Turn::from_ratio(21, 100).unwrap();
     let denser = Scaling { track_density: 2.0, ..NONE }.apply(&narrow).unwrap();
@@ -629,7 +629,7 @@ fn a_skew_hides_the_switches_of_the_bands_that_its_zone_has() {
 }
 
 #[test]
-fn denser_tracks_leave_a_band_its_cylinders_and_its_skew_hides_the_shorter_way() {
+fn band_keeps_cylinders_on_denser_tracks() {
     let mut spec = banded_spec();
     spec.zones[0].band_skews = vec![spec.zones[0].track_skew];
     spec.sparing.unit = SpareUnit::CylinderRange(8);
@@ -645,7 +645,7 @@ fn denser_tracks_leave_a_band_its_cylinders_and_its_skew_hides_the_shorter_way()
 }
 
 #[test]
-fn slips_that_turn_tracks_go_with_the_densities_and_stay_with_the_times() {
+fn slips_turning_tracks_dropped_with_densities() {
     let mut spec = banded_spec();
     spec.sparing = Sparing { unit: SpareUnit::CylinderRange(4), ..spec.sparing };
     spec.sparing.slips_turn_tracks = true;
@@ -668,7 +668,7 @@ fn electronics_stay_as_they_are() {
 }
 
 #[test]
-fn a_factor_out_of_range_is_refused_with_its_name() {
+fn factor_out_of_range_refused_by_name() {
     for (scaling, name) in [
         (Scaling { seek: 0.0, ..NONE }, "seek"),
         (Scaling { rpm: f64::NAN, ..NONE }, "rpm"),
@@ -683,7 +683,7 @@ fn a_factor_out_of_range_is_refused_with_its_name() {
 }
 
 #[test]
-fn a_result_beyond_what_can_be_modelled_is_refused_with_its_key() {
+fn scaled_drive_unmodellable_refused_with_key() {
     let too_fast = Scaling { rpm: 50.0, ..NONE }.apply(&plain_spec()).unwrap_err();
     assert!(too_fast.to_string().contains("the scaled drive: `rotation_period`"), "{too_fast}");
     let mut broken = plain_spec();

@@ -139,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn every_policy_picks_what_its_rule_says(
+    fn policies_pick_by_rule(
         (_, drive) in any_drive(), seed: u64, arrivals in 2u64..5
     ) {
         for row in POLICIES {
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn the_continuum_ends_in_sptf_and_sstf_and_in_fcfs((_, drive) in any_drive(), seed: u64) {
+    fn continuum_ends_are_sptf_sstf_and_fcfs((_, drive) in any_drive(), seed: u64) {
         let order = |spec: PolicySpec| {
             let prng = &mut Prng::new(seed, "continuum");
             let mut policy = spec.build().unwrap();
@@ -192,7 +192,7 @@ proptest! {
 
 /// A drive with a request for the same block always waiting, and one elsewhere.
 #[test]
-fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
+fn sweeps_starve_nobody_on_repeated_block() {
     let drive = (0..)
         .find_map(|seed| Drive::build(&freewheel_testkit::drives::random_spec(seed)).ok())
         .unwrap();
@@ -231,7 +231,7 @@ fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
 }
 
 #[test]
-fn a_scheduler_of_linux_is_no_policy_of_a_drive_s_queue() {
+fn linux_scheduler_is_no_drive_policy() {
     for row in LINUX_SCHEDULERS {
         let error = row.usual.build().err().expect("it stands in front of a drive").to_string();
         assert!(error.starts_with(&format!("`{}` is a scheduler of Linux", row.name)), "{error}");
@@ -240,7 +240,7 @@ fn a_scheduler_of_linux_is_no_policy_of_a_drive_s_queue() {
 }
 
 #[test]
-fn a_queue_of_thousands_is_searched_as_exactly_as_a_short_one() {
+fn long_queue_searched_exactly() {
     let spec = freewheel_testkit::drives::random_spec(
         (0..).find(|&s| Drive::build(&freewheel_testkit::drives::random_spec(s)).is_ok()).unwrap(),
     );
@@ -270,7 +270,7 @@ fn a_queue_of_thousands_is_searched_as_exactly_as_a_short_one() {
 /// Requests come and go until every part of the queue has been split and put together again. Many are for
 /// a few places, so that ties and crowded cylinders occur.
 #[test]
-fn a_queue_that_grows_and_shrinks_is_searched_as_exactly_as_a_short_one() {
+fn resizing_queue_searched_exactly() {
     let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
     let drive = Drive::build(&spec).unwrap();
     let policies =

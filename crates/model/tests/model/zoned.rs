@@ -27,7 +27,7 @@ fn condition(zones: &Zones, zone: u32) -> ZoneCondition {
 }
 
 #[test]
-fn a_sequential_zone_is_written_at_its_write_pointer_only() {
+fn sequential_zone_written_only_at_pointer() {
     let mut zones = managed();
     write(&mut zones, 20, 4).unwrap();
     assert_eq!(zones.zone(2).write_pointer, Some(Lbn::new(24)));
@@ -42,7 +42,7 @@ fn a_sequential_zone_is_written_at_its_write_pointer_only() {
 }
 
 #[test]
-fn a_conventional_zone_is_written_anywhere_and_again() {
+fn conventional_zone_written_anywhere() {
     let mut zones = managed();
     for (start, blocks) in [(7, 2), (3, 1), (7, 2), (5, 15)] {
         write(&mut zones, start, blocks).unwrap();
@@ -53,7 +53,7 @@ fn a_conventional_zone_is_written_anywhere_and_again() {
 }
 
 #[test]
-fn a_write_does_not_leave_its_zone_or_lead_into_a_sequential_one() {
+fn write_stays_within_zone() {
     let mut zones = managed();
     let violation = |zone, end, boundary| {
         let (end, boundary) = (Lbn::new(end), Lbn::new(boundary));
@@ -68,7 +68,7 @@ fn a_write_does_not_leave_its_zone_or_lead_into_a_sequential_one() {
 }
 
 #[test]
-fn the_zone_unwritten_for_longest_is_closed_to_make_room() {
+fn open_zone_longest_unwritten_closed_first() {
     let mut zones = managed();
     for start in [20, 30, 21, 40] {
         write(&mut zones, start, 1).unwrap();
@@ -81,7 +81,7 @@ fn the_zone_unwritten_for_longest_is_closed_to_make_room() {
 }
 
 #[test]
-fn zones_opened_by_command_are_not_closed_to_make_room() {
+fn open_zones_by_command_stay_open() {
     let mut zones = managed();
     zones.open(2).unwrap();
     zones.open(3).unwrap();
@@ -94,7 +94,7 @@ fn zones_opened_by_command_are_not_closed_to_make_room() {
 }
 
 #[test]
-fn a_finished_zone_is_full_and_a_reset_one_empty() {
+fn zone_finish_fills_and_reset_empties() {
     let mut zones = managed();
     write(&mut zones, 20, 3).unwrap();
     zones.finish(2).unwrap();
@@ -106,7 +106,7 @@ fn a_finished_zone_is_full_and_a_reset_one_empty() {
 }
 
 #[test]
-fn a_range_empties_the_sequential_zones_that_lie_wholly_in_it() {
+fn zone_reset_range_empties_whole_zones() {
     let mut zones = managed();
     let fill = |zones: &mut Zones| {
         (2..6).for_each(|zone| zones.reset(zone).unwrap());
@@ -132,7 +132,7 @@ fn a_range_empties_the_sequential_zones_that_lie_wholly_in_it() {
 }
 
 #[test]
-fn a_host_aware_drive_takes_any_write_and_remembers_how_far_it_went() {
+fn host_aware_drive_takes_any_write() {
     let mut zones = zones(ZonedKind::HostAware);
     assert_eq!(zones.zone(2).zone_type, ZoneType::SequentialWritePreferred);
     write(&mut zones, 15, 18).unwrap();
@@ -144,7 +144,7 @@ fn a_host_aware_drive_takes_any_write_and_remembers_how_far_it_went() {
 }
 
 #[test]
-fn a_drive_managed_drive_shows_its_host_nothing_but_conventional_zones() {
+fn drive_managed_shows_only_conventional_zones() {
     let mut zones = zones(ZonedKind::DriveManaged);
     write(&mut zones, 48, 5).unwrap();
     assert!((0..6).all(|zone| zones.zone(zone).zone_type == ZoneType::Conventional));
@@ -158,7 +158,7 @@ fn buildable() -> DriveSpec {
 }
 
 #[test]
-fn a_drive_of_two_actuators_holds_twice_what_one_of_them_serves() {
+fn zoned_two_actuators_hold_twice_one() {
     let one = Drive::build(&buildable()).unwrap();
     let two = Drive::build(&DriveSpec { actuators: 2, ..buildable() }).unwrap();
     assert_eq!(two.blocks(), one.blocks());
@@ -166,7 +166,7 @@ fn a_drive_of_two_actuators_holds_twice_what_one_of_them_serves() {
 }
 
 #[test]
-fn zones_that_do_not_fit_the_drive_are_refused_by_their_key() {
+fn zones_not_fitting_drive_refused() {
     let spec = buildable();
     let blocks = Drive::build(&spec).unwrap().blocks().get();
     let refused = |zone_blocks, conventional_zones, max_open_zones| {
@@ -338,7 +338,7 @@ fn random_start(prng: &mut Prng, zones: &Zones, oracle: &Oracle) -> u64 {
 
 proptest! {
     #[test]
-    fn random_commands_end_as_with_a_drive_that_looks_at_every_block(seed in any::<u64>()) {
+    fn zoned_random_commands_match_block_model(seed in any::<u64>()) {
         let prng = &mut Prng::new(seed, "zones");
         let (mut zones, mut oracle) = random_drive(prng);
         for _ in 0..200 {

@@ -49,7 +49,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_what_a_set_of_bytes_says(
+        fn coverage_pieces_match_set_of_bytes(
             parts in proptest::collection::vec((0_u64..40, 1_u32..12), 0..30),
         ) {
             let (mut coverage, mut bytes) = (Coverage::default(), BTreeSet::new());
@@ -69,7 +69,7 @@ mod tests {
         }
 
         #[test]
-        fn a_span_in_parts_is_whole_in_any_order(
+        fn coverage_whole_in_any_order(
             order in Just((0_u64..16).collect::<Vec<_>>()).prop_shuffle(),
         ) {
             let (mut coverage, all) = (Coverage::default(), Span { offset: 64, length: 64 });

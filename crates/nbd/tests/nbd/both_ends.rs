@@ -262,7 +262,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_written_is_read_whatever_is_offered_and_however_the_stream_is_cut(
+    fn session_reads_back_whatever_is_offered(
         export in export(),
         structured in any::<bool>(),
         tls in any::<bool>(),
@@ -385,7 +385,7 @@ fn reads_at_once(
 }
 
 #[test]
-fn an_export_that_is_not_there_is_refused_and_another_may_be_asked_for() {
+fn session_missing_export_allows_another() {
     let mut world = World::new(1, 5);
     let export = Export { name: "disk".into(), size: 512, ..Export::default() };
     let settings = server::Settings { exports: vec![export], ..server::Settings::default() };

@@ -13,7 +13,7 @@ fn unix(socket: &str, export: &str) -> Uri {
 }
 
 #[test]
-fn the_forms_of_the_document_are_read() {
+fn uri_reads_documented_forms() {
     let cases = [
         ("nbd://example.com:1234/export", tcp("example.com", 1234, "export")),
         ("nbd://example.com/disk", tcp("example.com", 10809, "disk")),
@@ -43,7 +43,7 @@ fn the_forms_of_the_document_are_read() {
 }
 
 #[test]
-fn wrong_uris_say_what_is_wrong_and_what_is_allowed() {
+fn uri_errors_name_what_is_allowed() {
     let cases = [
         ("http://h/", "it must begin with nbd://, nbds://, nbd+unix:// or nbds+unix://"),
         ("disk", "it must begin with nbd://, nbds://, nbd+unix:// or nbds+unix://"),
@@ -102,12 +102,12 @@ fn any_uri() -> impl Strategy<Value = Uri> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_as_the_same(uri in any_uri()) {
+    fn uri_round_trips_through_text(uri in any_uri()) {
         prop_assert_eq!(uri.to_string().parse(), Ok(uri));
     }
 
     #[test]
-    fn no_text_panics(text in "(nbds?(\\+unix)?://)?[\\[\\]:/?=&%@a-zé\0]{0,30}") {
+    fn uri_parser_never_panics(text in "(nbds?(\\+unix)?://)?[\\[\\]:/?=&%@a-zé\0]{0,30}") {
         let _ = text.parse::<Uri>();
     }
 }

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_has_no_zeros_at_its_end() {
+    fn size_words_have_no_trailing_zeros() {
         let sizes = [1 << 20, 3 << 29, 4096, 512, 100 << 20, 905_969_664].map(size);
         assert_eq!(sizes, ["1 MiB", "1.5 GiB", "4 KiB", "512 B", "100 MiB", "864 MiB"]);
     }

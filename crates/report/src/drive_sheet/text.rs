@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn electronics_that_foretell_worse_than_none_are_said_to_be_wrong() {
+    fn drive_sheet_calls_worse_electronics_wrong() {
         let us = SimDuration::from_us;
         let row = |demerit, mechanics_demerit| HeldOut {
             requests: "all".into(),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_wrapped_between_words() {
+    fn drive_sheet_wraps_between_words() {
         assert_eq!(lines_of("ab cde f", 6), ["ab cde", "f"]);
         assert_eq!(lines_of("abcdefgh i", 6), ["abcdefgh", "i"]);
     }

@@ -281,7 +281,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_the_rows() {
+    fn fleet_counts_match_rows() {
         let mut rows: Vec<FleetRow> = [0.6, 0.1, 0.2, 0.99].map(|busy| row(0, busy, 600)).into();
         for (number, row) in rows.iter_mut().enumerate() {
             *row = self::row(number, row.numbers.as_ref().unwrap().utilisation, 600);
@@ -314,7 +314,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn quantiles_are_values_that_exist() {
+    fn fleet_quantiles_are_existing_values() {
         let values = [4.0, 1.0, 3.0, 2.0];
         let at = |share| quantile(values.into_iter(), share);
         assert_eq!([at(0.0), at(0.5), at(0.51), at(1.0)], [1.0, 2.0, 3.0, 4.0].map(Some));

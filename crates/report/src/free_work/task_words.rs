@@ -239,7 +239,7 @@ mod tests {
     use freewheel_study::FreeWork;
 
     #[test]
-    fn an_end_expected_early_is_said_with_how_little_of_the_round_it_rests_on() {
+    fn task_words_early_end_names_basis() {
         let text = "electronics = false\ndrive = \"atlas10k\"\n\
                     workload = { kind = \"closed\", outstanding = 2, requests = 2000 }\n\
                     [[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"64KiB\"\ndeadline = \"10h\"";

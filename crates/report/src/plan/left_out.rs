@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_counted_and_sizes_known_from_them_alone_are_lower_bounds() {
+    fn left_out_parts_make_sizes_lower_bounds() {
         let says =
             |answers, files| left_out(None, Some(PartAnswers { answers, files }), &[]).concat();
         assert_eq!(says(0, 0), "");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_that_are_told_apart_are_named() {
+    fn left_out_names_distinct_sites() {
         let sites: Vec<String> = (1..=4).map(|number| format!("s{number}.example")).collect();
         let says = |count| left_out(None, None, &sites[..count]).concat();
         assert_eq!(says(0), "");

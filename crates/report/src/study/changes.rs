@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_begins_at_zero_and_what_is_far_worse_is_cut() {
+    fn change_bar_begins_at_zero() {
         let scale = Scale::of([(-0.4, 9.0)].into_iter());
         assert_eq!((scale.least, scale.most), (-0.4, Scale::WORST));
         assert_eq!([scale.at(-0.4), scale.at(9.0)], [0.0, 100.0]);

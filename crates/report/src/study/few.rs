@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_of_few_requests_is_called_a_hint() {
+    fn few_requests_turn_mean_into_hint() {
         let of = |count, coefficient_of_variation| Summary {
             count,
             coefficient_of_variation,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_that_are_alike_are_no_more_of_them() {
+    fn few_requests_not_excused_by_alike_responses() {
         let of = |count| Summary { count, ..Summary::default() };
         assert!([0, 99].iter().all(|&count| too_few(count).action.is_some()));
         assert!(hint(&of(REQUESTS_MIN), false).is_none());

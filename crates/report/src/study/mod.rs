@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_have_a_sign_in_per_cent_and_from_ten_times_on_a_factor() {
+    fn changes_signed_percent_or_factor() {
         let texts = [-0.4, 0.0, 0.123, 8.99, 9.0, 13.0, 338.784, 10_216.83].map(signed);
         let factors = ["10 times", "14 times", "340 times", "10,200 times"];
         assert_eq!(texts[..4], ["-40 %", "0 %", "+12 %", "+899 %"]);

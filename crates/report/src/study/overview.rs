@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_has_a_colour_of_its_own() {
+    fn stages_have_distinct_colours() {
         let stages = stages_of(&Stages::default());
         let value = |stage: &Stage| {
             let rule = format!(".{} {{ --part: ", stage.colour);

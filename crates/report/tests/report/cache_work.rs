@@ -13,7 +13,7 @@ fn experiment(cache: &str) -> Experiment {
 }
 
 #[test]
-fn a_run_without_caches_says_nothing_of_them() {
+fn cache_work_absent_without_caches() {
     let experiment = experiment("");
     let result = experiment.run().unwrap();
     let report = SimReport::new(&experiment, &result);
@@ -21,7 +21,7 @@ fn a_run_without_caches_says_nothing_of_them() {
 }
 
 #[test]
-fn each_part_that_was_used_has_a_row() {
+fn cache_work_has_row_per_used_part() {
     let experiment = experiment(
         "cache = { size = \"1MiB\", prefetch = { kind = \"read-ahead\", amount = \"16KiB\" }, write_buffer = { size = \"1MiB\" } }",
     );

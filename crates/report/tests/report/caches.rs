@@ -51,14 +51,14 @@ fn kib(count: u64) -> CacheSize {
 }
 
 #[test]
-fn of_a_recorded_load() {
+fn cache_report_of_recorded_load() {
     let text = report(&options(PGBENCH)).text();
     assert!(text.lines().count() < 25, "{text}");
     insta::assert_snapshot!("caches", text);
 }
 
 #[test]
-fn text_page_and_document_state_the_exponent_of_lru_or_that_there_is_none() {
+fn cache_report_states_lru_exponent() {
     let law = PowerLaw {
         factor: 80.0,
         offset_mib: -2.0,
@@ -83,7 +83,7 @@ fn text_page_and_document_state_the_exponent_of_lru_or_that_there_is_none() {
 }
 
 #[test]
-fn reads_that_never_come_again_need_no_cache() {
+fn cache_report_unrepeated_reads_need_none() {
     let report = of_reads((0..400).map(|at| at * 1000), |_| {});
     let words = &report.conclusions;
     assert!(words.headline.starts_with("No cache of up to 2 MiB lowers"), "{words:?}");
@@ -91,7 +91,7 @@ fn reads_that_never_come_again_need_no_cache() {
 }
 
 #[test]
-fn a_loop_needs_all_its_memory_and_no_more() {
+fn cache_report_loop_needs_all_memory() {
     let of = |sizes: &[u64]| {
         let change = |options: &mut CacheCurvesOptions| {
             options.sizes = sizes.iter().copied().map(kib).collect();
@@ -105,7 +105,7 @@ fn a_loop_needs_all_its_memory_and_no_more() {
 }
 
 #[test]
-fn memory_that_gains_a_little_with_each_doubling_says_so() {
+fn cache_report_small_gains_say_so() {
     // Of four reads one comes again, 16 to 4,096 reads later.
     let mut prng = Prng::new(3, "caches");
     let block = move |at: u64| match at % 4 {
@@ -122,7 +122,7 @@ fn memory_that_gains_a_little_with_each_doubling_says_so() {
 }
 
 #[test]
-fn a_curve_that_still_falls_asks_for_larger_sizes() {
+fn cache_report_falling_curve_asks_larger_sizes() {
     let mut prng = Prng::new(5, "caches");
     let report = of_reads((0..20_000).map(|_| prng.below(5_000)), |options| {
         options.sizes = [1024, 2048, 4096].map(kib).into();
@@ -133,7 +133,7 @@ fn a_curve_that_still_falls_asks_for_larger_sizes() {
 }
 
 #[test]
-fn a_sample_shows_its_error_and_no_requests() {
+fn cache_report_sample_shows_error() {
     let mut options = options(PGBENCH);
     options.sample = Some("20%".parse().unwrap());
     options.responses = ResponseRuns::None;
@@ -147,7 +147,7 @@ fn a_sample_shows_its_error_and_no_requests() {
 }
 
 #[test]
-fn the_page_has_two_pictures_of_misses_and_two_of_responses_and_refers_to_nothing_outside() {
+fn cache_report_page_has_four_pictures() {
     let report = report(&options(PGBENCH));
     let html = report.html();
     assert_eq!(html.matches("<svg").count(), 4);
@@ -165,7 +165,7 @@ fn the_page_has_two_pictures_of_misses_and_two_of_responses_and_refers_to_nothin
 }
 
 #[test]
-fn a_trace_without_times_says_why_there_are_no_responses() {
+fn cache_report_untimed_trace_lacks_responses() {
     let mut file = tempfile::Builder::new().suffix(".lis").tempfile().unwrap();
     let lines: String = (0..300).map(|at| format!("{} 1 0 {at}\n", at * 7 % 50)).collect();
     file.write_all(lines.as_bytes()).unwrap();
@@ -176,13 +176,13 @@ fn a_trace_without_times_says_why_there_are_no_responses() {
 }
 
 #[test]
-fn few_reads_are_no_advice() {
+fn cache_report_few_reads_no_advice() {
     let text = of_reads((0..100).map(|at| at % 7), |_| {}).text();
     assert!(text.contains("Only 57 reads count: a hint, no advice."), "{text}");
 }
 
 #[test]
-fn a_drive_that_cannot_keep_up_is_named() {
+fn cache_report_names_drive_falling_behind() {
     let far = |at: u64| at * 7_919 % 1_000_003;
     let queue = "The drive without a cache cannot keep up";
     let text = |gap_ns| of_reads_apart(gap_ns, (0..2_000).map(far), |_| {}).text();

@@ -71,7 +71,7 @@ const DOUBTS: [Topic; 9] = [
 ];
 
 #[test]
-fn a_sound_trace_is_not_doubted() {
+fn sound_trace_is_not_doubted() {
     // It records no completions, so how to replay it is for its user to say.
     let asked = studied(&sound(), |options| options.trace.replay = ReplayMode::Arrivals);
     for finding in &asked.findings {
@@ -82,7 +82,7 @@ fn a_sound_trace_is_not_doubted() {
 }
 
 #[test]
-fn what_the_recorded_system_did_is_said_where_the_drive_is_another() {
+fn recorded_responses_shown_for_other_drive() {
     let after = |response| studied(&reads(700, 100 * MS, Some(response)), |_| {});
     let slow = after(40 * MS);
     let said = about(&slow, Topic::RecordedResponses).unwrap();
@@ -100,7 +100,7 @@ fn fitted(response_ns: u64) -> StudyReport {
 }
 
 #[test]
-fn a_fit_says_how_far_the_drive_is_from_the_recorded_one_and_stands_at_the_top_where_it_is_far() {
+fn fit_states_distance_from_recorded_drive() {
     let far = fitted(90 * MS);
     let said = about(&far, Topic::RecordedResponses).unwrap();
     assert!(said.headline.starts_with("The recorded system answered in 90.0 ms on average, this"));
@@ -136,7 +136,7 @@ fn blkparse(count: u64, parts: u64) -> String {
 }
 
 #[test]
-fn what_the_recorded_system_merged_is_said_first() {
+fn merged_requests_are_said_first() {
     let said = |parts, layer| {
         let study = studied_text(&blkparse(700, parts), |options| options.trace.layer = layer);
         let headline = study.findings[0].headline.clone();
@@ -156,7 +156,7 @@ fn what_the_recorded_system_merged_is_said_first() {
 }
 
 #[test]
-fn a_burst_that_makes_the_mean_is_said() {
+fn burst_making_mean_is_said() {
     let with = |burst: usize| {
         let mut lines = reads(2000, 100 * MS, None);
         // Requests that come together with the 1,500th one.
@@ -172,7 +172,7 @@ fn a_burst_that_makes_the_mean_is_said() {
 }
 
 #[test]
-fn an_idle_drive_needs_nothing() {
+fn idle_drive_needs_nothing() {
     let changes = |gap_ns| {
         let study = studied(&reads(300, gap_ns, None), |options| options.changes = true);
         (about(&study, Topic::Changes).unwrap().headline.clone(), study.text(), study.html())
@@ -188,13 +188,13 @@ fn an_idle_drive_needs_nothing() {
 }
 
 #[test]
-fn a_trace_of_one_second_is_called_a_moment() {
+fn trace_of_one_second_is_moment() {
     let headline = first(&reads(101, 10 * MS, None));
     assert_eq!(headline, "The trace lasts 1.0 s: it shows a moment, not a load.");
 }
 
 #[test]
-fn a_load_beyond_the_drive_is_said_to_be_one_also_where_it_waits_for_the_drive() {
+fn overload_named_under_either_replay() {
     // 400 a second for 65 s, of which the drive serves about 120.
     let lines = |response| reads(26_000, 2_500_000, response);
     let study = studied(&lines(None), |_| {});
@@ -211,7 +211,7 @@ fn a_load_beyond_the_drive_is_said_to_be_one_also_where_it_waits_for_the_drive()
 }
 
 #[test]
-fn a_drive_that_is_slower_than_the_traced_one_but_has_idle_time_is_not_overloaded() {
+fn slower_drive_with_idle_not_overloaded() {
     // A request 60 ms after the one before had been answered in 40 ms: the drive takes some 8 ms.
     let sound = studied(&reads(700, 100 * MS, Some(40 * MS)), |_| {});
     assert!(sound.study.dependent_replay);
@@ -244,7 +244,7 @@ fn contradictions(study: &StudyReport) -> Vec<&str> {
 }
 
 #[test]
-fn no_finding_of_an_overload_speaks_as_of_a_load_that_the_drive_serves() {
+fn overload_findings_claim_no_served_load() {
     let mut lines = reads(26_000, 2_500_000, None);
     // Writes with FUA, and flushes.
     for at in (0..26_000).step_by(10) {
@@ -265,7 +265,7 @@ fn no_finding_of_an_overload_speaks_as_of_a_load_that_the_drive_serves() {
 }
 
 #[test]
-fn of_an_overload_policies_are_told_apart_by_what_they_serve() {
+fn overload_tells_policies_by_requests_served() {
     let policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
     let with = |gap_ns| {
         studied(&reads(70_000_000_000 / gap_ns, gap_ns, None), |options| {
@@ -293,7 +293,7 @@ fn of_an_overload_policies_are_told_apart_by_what_they_serve() {
 }
 
 #[test]
-fn one_missing_completion_leaves_the_replay_by_dependence_and_many_are_said_to_end_it() {
+fn missing_completions_may_end_dependent_replay() {
     let with_missing = |missing: usize| {
         let mut lines = reads(700, 100 * MS, Some(8 * MS));
         for line in &mut lines[1..=missing] {
@@ -317,7 +317,7 @@ fn one_missing_completion_leaves_the_replay_by_dependence_and_many_are_said_to_e
 }
 
 #[test]
-fn a_minute_that_ends_before_its_last_request_is_no_moment() {
+fn minute_ending_early_is_no_moment() {
     // 60 s, the last request at 59.9 s; and 58 s.
     assert!(!first(&reads(600, 100 * MS, None)).starts_with("The trace lasts"));
     let short = first(&reads(580, 100 * MS, None));
@@ -325,7 +325,7 @@ fn a_minute_that_ends_before_its_last_request_is_no_moment() {
 }
 
 #[test]
-fn microseconds_read_as_nanoseconds_are_recognised_by_responses_and_by_the_load() {
+fn microseconds_as_nanoseconds_are_recognised() {
     // 10 a second for 70 s, answered in 8 ms, all a thousand times too fast.
     let answered = first(&reads(700, MS / 10, Some(8_000)));
     let study = studied(&reads(700, MS / 10, Some(8_000)), |_| {});
@@ -345,7 +345,7 @@ fn microseconds_read_as_nanoseconds_are_recognised_by_responses_and_by_the_load(
 }
 
 #[test]
-fn a_potential_without_an_estimate_says_too_that_the_drive_must_give_its_gaps_away() {
+fn potential_without_estimate_names_gap_condition() {
     for scrub in [true, false] {
         let study = studied(&sound(), |options| {
             options.drive = "exos-x24-24tb".into();
@@ -357,7 +357,7 @@ fn a_potential_without_an_estimate_says_too_that_the_drive_must_give_its_gaps_aw
 }
 
 #[test]
-fn a_burst_before_a_long_quiet_time_is_served_and_not_called_an_overload() {
+fn burst_before_quiet_is_no_overload() {
     // 20,000 at once take the drive some three minutes of the ten that the trace lasts.
     let mut lines = reads(20_000, 0, None);
     lines.extend((1..=600).map(|s| format!("{},R,{},4096,0,\n", s * 1_000 * MS, s * 4096)));
@@ -368,7 +368,7 @@ fn a_burst_before_a_long_quiet_time_is_served_and_not_called_an_overload() {
 }
 
 #[test]
-fn a_short_burst_is_no_mistaken_unit() {
+fn short_burst_is_no_mistaken_unit() {
     for lines in [reads(1, 0, None), reads(99, 100, None), reads(2_000, 0, None)] {
         let study = studied(&lines, |_| {});
         for topic in [Topic::FastTrace, Topic::LongTrace, Topic::FastResponses] {
@@ -378,7 +378,7 @@ fn a_short_burst_is_no_mistaken_unit() {
 }
 
 #[test]
-fn responses_of_43_seconds_are_those_of_a_queue() {
+fn responses_of_43_s_are_queueing() {
     let headline = first(&reads(700, 100 * MS, Some(43_000 * MS)));
     let begins = "The trace records responses of up to 43.0 s";
     assert!(headline.starts_with(begins), "{headline}");
@@ -387,7 +387,7 @@ fn responses_of_43_seconds_are_those_of_a_queue() {
 }
 
 #[test]
-fn a_request_of_4_gib_is_doubted() {
+fn request_of_4_gib_is_doubted() {
     let mut lines = sound();
     lines.push(format!("{},R,0,4294967296,0,\n", 70_000 * MS));
     let study = studied(&lines, |options| options.drive = "exos-x24-24tb".into());
@@ -396,7 +396,7 @@ fn a_request_of_4_gib_is_doubted() {
 }
 
 #[test]
-fn requests_of_parts_of_blocks_are_said_to_be_widened() {
+fn requests_of_partial_blocks_are_widened() {
     let mut lines = sound();
     lines[3] = format!("{},R,1000,512,0,\n", 300 * MS);
     lines[4] = format!("{},W,4096,700,0,\n", 400 * MS);
@@ -422,7 +422,7 @@ fn requests_of_parts_of_blocks_are_said_to_be_widened() {
 }
 
 #[test]
-fn what_is_widened_is_counted_over_the_device_that_is_studied() {
+fn widened_requests_counted_per_studied_device() {
     // ASU, LBA, size, opcode, seconds: device 1 is asked for parts of blocks.
     let line = |n: u64| {
         format!("{},{},{},r,{}.0\n", n % 2, n * 8, if n.is_multiple_of(2) { 4096 } else { 100 }, n)
@@ -443,7 +443,7 @@ fn what_is_widened_is_counted_over_the_device_that_is_studied() {
 }
 
 #[test]
-fn times_in_a_mistaken_unit_are_doubted_both_ways() {
+fn mistaken_time_unit_doubted_both_ways() {
     let long = first(&reads(200, 695 * DAY / 199, None));
     assert_eq!(
         long,
@@ -458,7 +458,7 @@ fn times_in_a_mistaken_unit_are_doubted_both_ways() {
 }
 
 #[test]
-fn a_scrub_of_many_years_is_no_estimate() {
+fn scrub_of_many_years_is_no_estimate() {
     // A gap of 3 ms every 50 minutes.
     let study = studied(&reads(200, 3_000_000 * MS, None), |options| options.scrub = true);
     let estimate = study.study.scrub.as_ref().unwrap();

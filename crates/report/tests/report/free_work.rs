@@ -34,7 +34,7 @@ fn is(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn numbers_are_those_of_the_sums() {
+fn free_work_numbers_match_sums() {
     let result = experiment(SAMPLE).run().unwrap();
     let (work, free) = (FreeWork::new(&result).unwrap(), result.free.as_ref().unwrap());
     let (task, own) = (&work.tasks[0], &result.background[0].tasks[0]);
@@ -55,7 +55,7 @@ fn numbers_are_those_of_the_sums() {
 }
 
 #[test]
-fn what_did_not_happen_is_not_spoken_of() {
+fn free_work_omits_what_did_not_happen() {
     let none = experiment("").run().unwrap();
     assert!(FreeWork::new(&none).is_none() && titles(&none).is_empty());
     let gaps = experiment(SAMPLE).run().unwrap();
@@ -68,7 +68,7 @@ fn what_did_not_happen_is_not_spoken_of() {
 }
 
 #[test]
-fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
+fn free_work_separates_idle_and_promotion_cost() {
     let freeblock = "[freeblock]\nidle = { after = \"5ms\" }\n[[freeblock.tasks]]\nsample_share = 0.03\nrounds = 1\n\
                      promote_tail = { cost = 0.5 }";
     let result = experiment(freeblock).run().unwrap();
@@ -87,7 +87,7 @@ fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
 }
 
 #[test]
-fn the_page_has_the_times_of_stages_in_numbers() {
+fn free_work_page_has_stage_times() {
     let experiment = experiment(SAMPLE);
     let result = experiment.run().unwrap();
     let page = sim_html(&experiment, &result);
@@ -104,7 +104,7 @@ fn the_page_has_the_times_of_stages_in_numbers() {
 }
 
 #[test]
-fn the_page_has_the_charts_of_what_there_is() {
+fn free_work_page_has_available_charts() {
     let page = |freeblock: &str| {
         let experiment = experiment(freeblock);
         sim_html(&experiment, &experiment.run().unwrap())
@@ -135,7 +135,7 @@ const THREE: &str = "[[freeblock.tasks]]\nsample_share = 0.02\ndeadline = \"1h\"
                      deadline = \"100s\"\n[[freeblock.tasks]]\nname = \"mine\"\npriority = \"low\"";
 
 #[test]
-fn every_task_is_told_of_alike() {
+fn free_work_tells_every_task_alike() {
     let experiment = experiment(THREE);
     let result = experiment.run().unwrap();
     let work = FreeWork::new(&result).unwrap();
@@ -167,7 +167,7 @@ fn every_task_is_told_of_alike() {
 }
 
 #[test]
-fn a_course_of_which_too_little_was_seen_is_not_drawn() {
+fn free_work_omits_course_seen_too_little() {
     let experiment = experiment_of(20, "[freeblock]");
     let page = sim_html(&experiment, &experiment.run().unwrap());
     assert!(page.contains("How a scan goes on") && page.contains("Too little has come"));
@@ -184,7 +184,7 @@ fn words(result: &RunResult) -> String {
 }
 
 #[test]
-fn a_fixed_timeout_judges_no_start_and_an_adaptive_one_does() {
+fn free_work_adaptive_timeout_judges_starts() {
     for (adapt, judged) in [("", false), (", adapt = {}", true)] {
         let idle = format!("[freeblock]\nidle = {{ after = \"5ms\"{adapt} }}\n{SAMPLE}");
         let result = experiment(&idle).run().unwrap();
@@ -195,7 +195,7 @@ fn a_fixed_timeout_judges_no_start_and_an_adaptive_one_does() {
 }
 
 #[test]
-fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
+fn free_work_kept_gaps_name_remedy() {
     let run = |keep: &str| built(3000, true, &format!("{keep}\n[freeblock]")).run().unwrap();
     let said = words(&run(""));
     assert!(said.contains("gaps: none") && said.contains("`electronics = false`"), "{said}");
@@ -208,7 +208,7 @@ fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
 }
 
 #[test]
-fn what_is_done_once_is_told_of_as_such() {
+fn free_work_single_pass_is_named() {
     let freeblock = "[[freeblock.tasks]]\nkind = \"backup\"\nlength = \"32MiB\"\nblock_size = \"32KiB\"\n\
                      rounds = 1\npromote_tail = { cost = 0.5 }\n[[freeblock.tasks]]\nkind = \"write\"\nstart = \"4GiB\"\n\
                      length = \"1GiB\"";
@@ -229,7 +229,7 @@ fn what_is_done_once_is_told_of_as_such() {
 }
 
 #[test]
-fn charts_of_a_round_under_way_say_that_their_time_is_what_has_gone_by_so_far() {
+fn free_work_unfinished_round_charts_elapsed_time() {
     for (freeblock, is_over) in [(SAMPLE, true), ("[freeblock]", false)] {
         let experiment = experiment(freeblock);
         let result = experiment.run().unwrap();

@@ -58,7 +58,7 @@ fn details(finding: &Finding) -> String {
 }
 
 #[test]
-fn potential_bandwidth_is_the_share_of_time_rotating_times_the_media_rate() {
+fn potential_bandwidth_is_rotating_share_of_rate() {
     let study = studied(&random_reads(400, 20), |_| {});
     let run = study.study.baseline();
     let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns as f64;
@@ -71,7 +71,7 @@ fn potential_bandwidth_is_the_share_of_time_rotating_times_the_media_rate() {
 }
 
 #[test]
-fn latency_of_writing_back_is_no_potential_in_the_finding_nor_in_the_bars() {
+fn potential_excludes_write_back_latency() {
     let writes = random_reads(400, 20).replace(",R,", ",W,");
     let of = |text: &str| {
         studied(text, |o| {
@@ -93,7 +93,7 @@ fn latency_of_writing_back_is_no_potential_in_the_finding_nor_in_the_bars() {
 }
 
 #[test]
-fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
+fn best_policy_has_smallest_mean() {
     // Ten at a time every 100 ms: there is something to choose from.
     let text = random_reads(600, 0).lines().skip(1).enumerate().fold(
         HEADER.to_string(),
@@ -123,7 +123,7 @@ fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
 }
 
 #[test]
-fn where_nothing_waits_no_policy_is_said_to_help() {
+fn policies_without_waiting_do_not_help() {
     let study = studied(&random_reads(200, 50), |_| {});
     let policy = about(&study, Topic::Policy).unwrap();
     assert!(policy.cost.is_none() && policy.headline.starts_with("No policy that was compared"));
@@ -138,7 +138,7 @@ fn recorded(name: &str, drive: &str) -> StudyReport {
 }
 
 #[test]
-fn where_no_policy_helps_the_mean_one_that_helps_reads_alone_is_named() {
+fn policy_helping_reads_alone_is_named() {
     let mean = |run: &freewheel_study::PolicyRun| run.result.read_response.mean_ns;
     for (name, is_named) in [("pgbench-ext4", true), ("sqlite-ext4", false)] {
         let study = recorded(name, "exos-x24-24tb");
@@ -153,7 +153,7 @@ fn where_no_policy_helps_the_mean_one_that_helps_reads_alone_is_named() {
 }
 
 #[test]
-fn a_policy_that_does_harm_is_named_where_none_helps() {
+fn policy_doing_harm_is_named() {
     let study = recorded("sqlite-ext4", "atlas10k");
     let mean = |run: &freewheel_study::PolicyRun| run.result.response.mean_ns;
     let worst = study.study.runs.iter().max_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
@@ -177,7 +177,7 @@ fn drive_with_queue() -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn what_a_drive_with_a_queue_of_its_own_does_today_is_what_all_is_compared_with() {
+fn baseline_is_own_queue_of_drive() {
     let drive = drive_with_queue();
     let drive = drive.path().to_str().unwrap();
     let text = random_reads(400, 4);
@@ -207,13 +207,13 @@ fn what_a_drive_with_a_queue_of_its_own_does_today_is_what_all_is_compared_with(
 }
 
 #[test]
-fn nothing_is_said_of_policies_that_were_not_tried() {
+fn policies_not_tried_are_not_mentioned() {
     let study = studied(&random_reads(200, 50), |o| o.policies = vec![PolicySpec::Fcfs]);
     assert!(about(&study, Topic::Policy).is_none());
 }
 
 #[test]
-fn a_burst_that_buries_the_drive_is_called_one() {
+fn burst_burying_drive_is_named() {
     // Half a second of 1,000 reads a second, and a minute later the next.
     let burst = random_reads(500, 1) + "60000000000,R,0,4096,0,\n";
     let study = studied(&burst, |_| {});
@@ -223,7 +223,7 @@ fn a_burst_that_buries_the_drive_is_called_one() {
 }
 
 #[test]
-fn what_was_done_to_the_addresses_is_said() {
+fn address_fit_is_said() {
     let text = random_reads(50, 50);
     assert!(says(&studied(&text, |o| o.trace.fit = Fit::Scale), "spread over the whole drive"));
     assert!(says(&studied(&text, |o| o.trace.fit = Fit::Wrap), "folded onto the drive"));
@@ -232,7 +232,7 @@ fn what_was_done_to_the_addresses_is_said() {
 }
 
 #[test]
-fn of_a_handful_of_requests_is_said_how_few_they_are_and_what_was_done_to_them() {
+fn few_requests_and_treatment_are_said() {
     let two = studied(&random_reads(2, 20), |o| o.trace.fit = Fit::Scale);
     let said: Vec<&str> = two.findings.iter().map(|finding| &*finding.headline).collect();
     let [few, scaled, assumed] = said[..] else { panic!("{said:?}") };
@@ -252,7 +252,7 @@ fn of_a_handful_of_requests_is_said_how_few_they_are_and_what_was_done_to_them()
 }
 
 #[test]
-fn a_load_that_has_the_drive_s_pace_is_said_to() {
+fn load_at_drive_pace_is_said() {
     let dependent = (0..100u64).map(|i| {
         let at = i * 20_000_000;
         format!("{at},R,{},4096,0,{}\n", i * 7919 % 2_000_000 * 4096, at + 10_000_000)
@@ -269,7 +269,7 @@ fn a_load_that_has_the_drive_s_pace_is_said_to() {
 }
 
 #[test]
-fn dependence_that_is_asked_of_a_trace_without_completions_names_the_reference_drive() {
+fn dependence_names_reference_drive() {
     let (_file, mut options) = options(&random_reads(200, 50));
     options.trace.replay = ReplayMode::Dependent;
     let report = StudyReport::new(study(&options, &|_| {}).unwrap());
@@ -281,7 +281,7 @@ fn dependence_that_is_asked_of_a_trace_without_completions_names_the_reference_d
 }
 
 #[test]
-fn a_trace_without_reads_and_writes_is_refused() {
+fn trace_without_reads_and_writes_refused() {
     let (_file, options) = options(&format!("{HEADER}0,F,0,0,0,5\n"));
     assert!(matches!(study(&options, &|_| {}), Err(StudyError::Empty { .. })));
 }
@@ -297,7 +297,7 @@ fn time(ns: f64) -> String {
 }
 
 #[test]
-fn the_tiles_are_those_of_today_in_the_changes() {
+fn tiles_match_today_in_changes() {
     // Bursts, and after the warm-up single requests: the whole has a longer mean.
     let text = random_reads(600, 0).lines().skip(1).enumerate().fold(
         HEADER.to_string(),
@@ -338,7 +338,7 @@ fn the_tiles_are_those_of_today_in_the_changes() {
 }
 
 #[test]
-fn a_short_trace_of_an_idle_drive_is_not_said_to_show_hints_at_most() {
+fn short_idle_trace_gets_no_hints() {
     // Every other read continues where the one before ended, and the drive's buffer has it.
     let prng = &mut Prng::new(1, "idle");
     let mut text = HEADER.to_string();
@@ -359,7 +359,7 @@ fn a_short_trace_of_an_idle_drive_is_not_said_to_show_hints_at_most() {
 }
 
 #[test]
-fn a_trace_with_too_little_behind_the_warm_up_has_no_changes_and_says_so() {
+fn short_trace_has_no_changes() {
     let changes = |count| {
         studied(&random_reads(count, 20), |o| {
             (o.policies, o.scrub, o.changes) = (vec![PolicySpec::Fcfs], false, true);
@@ -377,7 +377,7 @@ fn a_trace_with_too_little_behind_the_warm_up_has_no_changes_and_says_so() {
 }
 
 #[test]
-fn the_page_refers_to_nothing_on_the_network() {
+fn page_refers_to_nothing_on_network() {
     let page = studied(&random_reads(100, 50), |_| {}).html();
     let outside = ["src=", "@import", "url(", "<link", "<script"];
     assert!(outside.iter().all(|word| !page.contains(word)));
@@ -390,7 +390,7 @@ fn scrub_of(study: &StudyReport) -> &freewheel_study::ArmScrub {
 }
 
 #[test]
-fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
+fn scrub_time_leaves_load_unchanged() {
     let study = studied(&random_reads(4000, 20), |o| {
         o.trace.fit = Fit::Scale;
         o.policies = vec![PolicySpec::Fcfs];
@@ -419,7 +419,7 @@ fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
 
 /// A recorded load on a small drive, and the scrub of an experiment with the same.
 #[test]
-fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
+fn scrub_latency_matches_direct_run() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/pgbench-ext4.csv.zst");
     let trace = TraceWorkload { file: file.into(), fit: Fit::Scale, ..TraceWorkload::default() };
     let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
@@ -469,7 +469,7 @@ fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
 }
 
 #[test]
-fn a_scrub_that_needs_the_drive_to_give_its_gaps_away_is_not_said_to_be_free() {
+fn scrub_needing_gaps_is_not_free() {
     // Every other read is of what passes before the read before it.
     let line = |i: u64| {
         let offset = 4096 * (i / 2 * 7919 % 2_000_000 + 4 - i % 2 * 4);
@@ -485,7 +485,7 @@ fn a_scrub_that_needs_the_drive_to_give_its_gaps_away_is_not_said_to_be_free() {
 }
 
 #[test]
-fn where_no_gap_reaches_is_not_said_to_be_scrubbed() {
+fn scrub_out_of_reach_is_said() {
     // Two places close together.
     let line = |i: u64| format!("{},R,{},4096,0,\n", i * 20_000_000, i % 2 * (8 << 20));
     let study = studied(&(HEADER.to_string() + &(0..400).map(line).collect::<String>()), |o| {
@@ -498,7 +498,7 @@ fn where_no_gap_reaches_is_not_said_to_be_scrubbed() {
 }
 
 #[test]
-fn loads_without_gaps_and_odd_drives_are_answered_too() {
+fn odd_loads_and_drives_are_answered() {
     // At one instant.
     let line = "0,R,0,4096,0,\n";
     let one = studied(&format!("{HEADER}{line}"), |_| {});
@@ -531,7 +531,7 @@ fn loads_without_gaps_and_odd_drives_are_answered_too() {
 }
 
 #[test]
-fn writes_with_fua_are_counted_and_what_they_wait_is_told_where_a_write_cache_spares_others() {
+fn fua_writes_counted_with_wait() {
     let writes = random_reads(400, 40).replace(",R,", ",W,");
     let alternate = |text: &str| {
         let line = |(i, line): (usize, &str)| match i % 4 {
@@ -568,7 +568,7 @@ fn writes_with_fua_are_counted_and_what_they_wait_is_told_where_a_write_cache_sp
 }
 
 #[test]
-fn an_effort_that_no_estimate_can_do_with_is_refused_with_the_range() {
+fn effort_out_of_range_is_refused() {
     for (ms, is_taken) in [(0, false), (999, false), (1000, true), (86_400_001, false)] {
         let (_file, mut options) = options(&random_reads(100, 20));
         (options.policies, options.scrub_effort) =
@@ -587,7 +587,7 @@ fn an_effort_that_no_estimate_can_do_with_is_refused_with_the_range() {
 }
 
 #[test]
-fn no_page_shows_the_backticks_of_a_terminal() {
+fn page_shows_no_backticks() {
     let text = random_reads(200, 50);
     let study = studied(&text, |o| o.drive = "exos-x24-24tb".into());
     assert!(study.findings.iter().any(|finding| details(finding).contains('`')));
@@ -602,7 +602,7 @@ fn no_page_shows_the_backticks_of_a_terminal() {
 }
 
 #[test]
-fn a_sheet_gives_each_seek_time_one_distance() {
+fn sheet_gives_seek_time_one_distance() {
     let (spec, drive) = freewheel_sim::library::drive("atlas10k").unwrap();
     let sheet = freewheel_report::DriveSheet::new(&spec, &drive);
     let reason = sheet.miss_words().into_iter().find(|(name, _)| *name == "mean seek, read");

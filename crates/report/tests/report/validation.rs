@@ -7,7 +7,7 @@ use freewheel_report::validation_html;
 use freewheel_sim::config::TraceWorkload;
 
 #[test]
-fn the_page_shows_both_distributions() {
+fn validation_page_shows_both_distributions() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(b"R Hit 0 1 300 1000\nW Hit 7 1 20000 1000\n").unwrap();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };

@@ -40,7 +40,7 @@ fn reads(count: u64, gap_ns: u64) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn of_a_recorded_load_on_a_large_drive() {
+fn wording_of_recorded_load_large_drive() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/pgbench-ext4.csv.zst");
     let trace = TraceWorkload { file: file.into(), fit: Fit::Scale, ..TraceWorkload::default() };
     let mut options = StudyOptions::new(trace, "exos-x24-24tb");
@@ -65,12 +65,12 @@ fn what_memory_buys_has_the_warnings_of_the_ranking(report: &StudyReport) {
 }
 
 #[test]
-fn of_a_load_that_the_drive_serves_easily() {
+fn wording_of_load_drive_serves() {
     insta::assert_snapshot!("light_load", words(&of_lines(reads(4000, 20_000_000), true)));
 }
 
 #[test]
-fn of_a_load_that_the_drive_cannot_serve() {
+fn wording_of_load_drive_cannot_serve() {
     let report = of_lines(reads(13_000, 2_500_000), false);
     insta::assert_snapshot!("overload", words(&report));
     // Terminal, JSON and page render the same findings.

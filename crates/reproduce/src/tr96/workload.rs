@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sample_of_sizes_has_the_means_of_table_2() {
+    fn size_samples_have_means_of_table_2() {
         for seed in 0..20 {
             let mut first = 0;
             let sizes = sizes(seed);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_the_skewed_workload_have_the_mean_size_of_table_2() {
+    fn skewed_requests_have_mean_of_table_2() {
         for seed in 1..=5 {
             let array = Array::new(seed).unwrap();
             let loads = array.skewed(80.0);

@@ -456,7 +456,7 @@ mod tests {
     use crate::source::{Closed, Pattern, PatternSpec, ThinkTime};
 
     #[test]
-    fn deliveries_that_differ_in_one_thing_have_another_hash() {
+    fn delivery_hash_covers_every_part() {
         let hash = |number, start, blocks, way, at| {
             let extent = Extent { start: Lbn::new(start), blocks: Blocks::new(blocks) };
             with_delivery(1, number, &extent, way, SimTime::from_ns(at))
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_ends_with_an_error_when_too_many_requests_in_a_row_bring_no_block() {
+    fn source_without_new_blocks_ends_in_error() {
         let pattern = Pattern::new(PatternSpec::default(), Blocks::new(10_000), 1).unwrap();
         let closed = Closed::new(pattern, 1, ThinkTime::Constant(SimDuration::ZERO), u64::MAX, 1);
         let unfinished = Unfinished::new(100);
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_writes_never_overwrites_newer_data_and_says_what_it_did_not_write() {
+    fn write_task_never_overwrites_newer_data() {
         for electronics in [false, true] {
             let (watched, end) = wiped(true, electronics);
             assert!(watched.written > 10_000, "{}", watched.written);

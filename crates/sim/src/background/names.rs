@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_without_a_name_are_called_what_they_are_and_numbered_where_that_is_taken() {
+    fn task_names_default_to_numbered_kind() {
         let scan = TaskOrder::default();
         let sample = TaskOrder { sample_share: Some(0.5), ..TaskOrder::default() };
         let scrub = TaskOrder { kind: TaskKind::Scrub, ..TaskOrder::default() };

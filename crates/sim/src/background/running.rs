@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_steps_of_a_round_are_few_where_its_blocks_are_and_no_two_the_same() {
+    fn round_steps_are_few_and_distinct() {
         for blocks in [1, 2, 5, 199, 200, 201, 5_000, 1_000_000] {
             let steps = steps(blocks);
             assert!(steps.len() < blocks as usize, "{blocks}: {steps:?}");

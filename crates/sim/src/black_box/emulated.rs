@@ -393,7 +393,7 @@ mod tests {
     use crate::library;
 
     #[test]
-    fn habits_that_no_drive_has_are_refused_by_name() {
+    fn impossible_habits_refused_by_name() {
         let ms = SimDuration::from_ms;
         let own = |every, lasts| Some(Activity { every, lasts });
         let usual = Behaviour::default();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_that_grows_is_as_long_as_said_at_both_ends_and_between_by_distance() {
+    fn jitter_grows_with_seek_distance() {
         let (drive, mut firmware) = atlas(None);
         let last = drive.seek().distance_max();
         for (to, most_ns) in [(1, 10_000), (last / 2, 130_000), (last - 1, 250_000)] {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn of_normal_errors_a_third_is_beyond_the_jitter_and_one_in_twenty_beyond_twice_that() {
+    fn jitter_normal_exceeds_bounds_as_expected() {
         let (drive, mut firmware) = atlas(None);
         firmware.jitter =
             SeekJitter { shape: JitterShape::Normal, far_ns: None, ..firmware.jitter };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_inward_is_of_seeks_inward_alone() {
+    fn jitter_inward_only_on_inward_seeks() {
         let (drive, mut firmware) = atlas(Some(400_000));
         let last = drive.seek().distance_max();
         for (way, most_ns) in [((0, last / 2), 400_000), ((last, last / 2), 130_000)] {

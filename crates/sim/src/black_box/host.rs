@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_comes_at_the_same_time_whether_it_is_waited_for_or_slept_over() {
+    fn answer_time_same_waiting_or_sleeping() {
         let mut waited = drive();
         waited.submit(read(7, 123_456));
         let answer = waited.next_answer(SimTime::MAX).unwrap().unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_answered_before_its_time_nor_without_a_command() {
+    fn answer_needs_command_and_time() {
         let mut drive = drive();
         assert_eq!(drive.next_answer(SimTime::MAX), Ok(None));
         drive.submit(read(1, 9));

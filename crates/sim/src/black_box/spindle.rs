@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_time_is_turned_into_the_other_and_back() {
+    fn spindle_times_convert_both_ways() {
         for phase in [0, HOUR / 7, HOUR / 2] {
             let spindle = spindle(phase);
             assert_eq!(spindle.own(SimTime::ZERO), SimTime::ZERO);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn its_speed_goes_from_the_slowest_to_the_fastest_and_back_within_what_is_said() {
+    fn spindle_speed_swings_within_drift() {
         let spindle = spindle(0);
         let speed = |at: u64| {
             let second = 1_000_000_000;
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_read_as_it_is_written() {
+    fn drift_parses_as_written() {
         for text in ["2.5ppm/30min", "0.001ppm/1s", "1000ppm/12h"] {
             assert_eq!(text.parse::<SpindleDrift>().unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn what_is_no_drift_is_refused_with_an_example() {
+    fn drift_malformed_refused_with_example() {
         for text in ["5ppm", "5/30min", "xppm/30min", "5ppm/x", "-1ppm/30min"] {
             assert!(text.parse::<SpindleDrift>().unwrap_err().contains("2.5ppm/30min"), "{text}");
         }

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_alone_is_the_system_of_the_paper() {
+    fn cache_preset_alone_matches_paper() {
         let poor = CachePreset::Tr03Poor;
         let expected = CacheConfig { preset: Some(poor), ..CacheConfig::resource_poor() };
         assert_eq!(cache("preset = \"tr03-poor\""), expected);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_beside_a_preset_override_its_values_one_by_one() {
+    fn cache_preset_values_overridden_by_keys() {
         let cache = cache(
             "preset = \"tr03-poor\"\nsize = \"2MiB\"\nopportunistic.just_in_time_seek = true\n\
              write_buffer.max_age = \"1h\"\nprefetch = { kind = \"off\" }",
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_preset_or_one_without_its_sizes_is_an_error_with_the_way_out() {
+    fn cache_preset_unknown_or_unsized_refused() {
         let error = |keys: &str| {
             let text = format!("{DISK}[cache]\n{keys}\n");
             let config = SimConfig::parse(&text, "test", &[]);

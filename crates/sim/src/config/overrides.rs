@@ -240,7 +240,7 @@ mod tests {
     const LIST: &str = "workload.kind = 'closed'\n[[freeblock.tasks]]\n[[freeblock.tasks]]\n";
 
     #[test]
-    fn an_entry_of_a_list_is_reached_by_its_number() {
+    fn override_reaches_list_entry_by_number() {
         let sets = ["freeblock.tasks.0.share=3", "freeblock.tasks[1].kind=scrub"];
         let config = SimConfig::parse(LIST, "test", &sets.map(str::to_owned)).unwrap();
         let freeblock = config.freeblock.unwrap();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_not_there_is_refused_with_the_way_to_it() {
+    fn override_of_missing_entry_refused() {
         let whole = "`freeblock.tasks=[{ ... }]` sets the whole list";
         for (text, key, says) in [
             (LIST, "freeblock.tasks.2.share", "a list with the entries 0 to 1, and `2` is none"),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_is_to_blame_for_what_is_not_there_without_it() {
+    fn blame_falls_on_override_causing_fault() {
         let fault = |set: &[String]| has(set, "b=2").then(|| "b".to_owned());
         assert_eq!(blamed(&["a=1", "b=2", "c=3"], fault).unwrap(), "--set b=2");
         assert_eq!(blamed(&["a=1", "c=3"], fault), None);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_to_blame_for_what_is_there_without_any_override() {
+    fn blame_falls_on_file_without_overrides() {
         assert_eq!(blamed(&["a=1"], |_| Some("file".into())), None);
         let other = |set: &[String]| Some(if set.is_empty() { "file" } else { "set" }.to_owned());
         assert_eq!(blamed(&["a=1"], other).unwrap(), "--set a=1");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn another_policy_drops_the_parameters_of_the_one_in_the_file() {
+    fn policy_override_drops_old_parameters() {
         assert_eq!(scheduler(&["scheduler.policy=fcfs"]).unwrap(), "fcfs");
         assert_eq!(scheduler(&["scheduler.policy='sptf-sw:60%'"]).unwrap(), "sptf-sw:0.6");
         let window = ["scheduler.window=0.6", "scheduler.policy=sptf-sw"];
@@ -314,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_an_override_brings_to_another_policy_is_refused() {
+    fn policy_override_with_foreign_parameter_refused() {
         let refused = scheduler(&["scheduler.policy=fcfs", "scheduler.age_factor=2"]).unwrap_err();
         assert!(refused.contains("`age_factor = 2` is not a parameter of fcfs"), "{refused}");
     }
 
     #[test]
-    fn a_key_of_the_file_without_a_meaning_is_refused_with_how_to_remove_it() {
+    fn meaningless_file_key_refused_with_removal() {
         let text = "workload = { kind = 'trace', file = 'a.csv' }";
         let closed = "workload.kind=closed".to_owned();
         let error = SimConfig::parse(text, "test", std::slice::from_ref(&closed)).unwrap_err();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_removes_a_key_of_the_experiment() {
+    fn override_empty_removes_key() {
         assert_eq!(scheduler(&["scheduler.age_factor="]).unwrap(), "asatf:0.01");
         let both = ["scheduler.policy=fcfs", "scheduler.age_factor="];
         assert_eq!(scheduler(&both).unwrap(), "fcfs");

@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_is_the_one_that_a_search_through_all_finds(
+        fn calendar_first_matches_linear_search(
             arms in 1usize..40, changes in prop::collection::vec((any::<prop::sample::Index>(), 0u64..9), 1..200)
         ) {
             let mut calendar = Calendar::new(arms);

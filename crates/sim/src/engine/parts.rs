@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_part_what_the_warm_up_leaves_evenly() {
+    fn slices_divide_rest_after_warm_up() {
         assert!(begins(RunParts::whole(), 10).is_empty());
         assert_eq!(begins(RunParts::new(10, 0.4, 1), 10), [4]);
         assert_eq!(begins(RunParts::new(10, 0.4, 3), 10), [4, 6, 8]);

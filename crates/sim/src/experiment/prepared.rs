@@ -61,7 +61,7 @@ mod tests {
     use crate::config::SimConfig;
 
     #[test]
-    fn a_run_that_begins_with_a_copy_is_that_of_a_new_experiment() {
+    fn prepared_copy_runs_like_new_experiment() {
         let config = |after: &str, conservatism: &str| {
             let text = format!(
                 "drive = \"atlas10k\"\nworkload = {{ kind = \"closed\", outstanding = 2, requests = 400, \

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_thinks_for_as_long_as_it_was_told() {
+    fn terminal_thinks_as_long_as_told() {
         let thirty = SimDuration::from_ms(30);
         assert!(thoughts(ThinkTime::Constant(thirty)).iter().all(|&gap| gap == 30.0));
         let gaps = thoughts(ThinkTime::Exponential(thirty));

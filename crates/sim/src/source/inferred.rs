@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_completions_stay_and_missing_ones_count_the_requests_that_take_part() {
+    fn inferred_completions_fill_only_missing_ones() {
         let records = [
             record(10, 0, None),
             record(11, 7, None),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_are_compared_as_by_looking_at_every_request() {
+    fn parent_comparison_matches_full_search() {
         let noise = |i: u64, of: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33 & of;
         let mut now = 0;
         let arrivals = (0..400).map(|i| {

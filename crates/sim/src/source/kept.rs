@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_records_are_those_of_the_file_each_time() {
+    fn kept_records_match_file_each_time() {
         let kept = kept_up_to(4).unwrap();
         let of = |records: Records| records.map(|record| record.unwrap()).collect::<Vec<_>>();
         let read = of(reader().into());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_shorter_pause_comes_earlier_with_its_completion() {
+    fn kept_records_shift_with_cut_pauses() {
         let kept = kept_up_to(4).unwrap();
         let cut = |number, record: &Record| {
             assert_eq!(record.arrival.ns(), [0, 5, 5, 9][number]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_longer_trace_nothing_is_kept() {
+    fn kept_nothing_of_longer_trace() {
         assert!(kept_up_to(3).is_none());
     }
 }

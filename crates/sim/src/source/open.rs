@@ -65,7 +65,7 @@ mod tests {
     use crate::source::PatternSpec;
 
     #[test]
-    fn arrivals_are_a_poisson_process_with_the_mean_asked_for() {
+    fn arrivals_are_poisson_with_given_mean() {
         let pattern = Pattern::new(PatternSpec::default(), Blocks::new(1000), 1).unwrap();
         let mut source = Open::new(pattern, SimDuration::from_ms(3), 50_000, 1);
         let mut last = SimTime::ZERO;

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_stay_on_the_drive_and_aligned() {
+    fn pattern_requests_aligned_within_drive() {
         for size_distribution in [SizeDistribution::Exponential, SizeDistribution::Geometric] {
             let size = Bytes::from_kib(512);
             let spec =
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_geometric_sizes_is_the_size_and_half_of_8_kib_ones_are_4_kib() {
+    fn geometric_sizes_have_given_mean() {
         let spec = PatternSpec {
             size: Bytes::from_kib(8),
             size_distribution: SizeDistribution::Geometric,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_geometric_size_below_the_alignment_is_refused_with_both() {
+    fn geometric_size_below_alignment_refused() {
         let spec = PatternSpec {
             size: Bytes::from_kib(2),
             size_distribution: SizeDistribution::Geometric,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_fua_marks_writes_and_leaves_the_rest_of_the_requests_as_they_are() {
+    fn fua_share_marks_writes_only() {
         let drawn = |fua_share| {
             let spec = PatternSpec { fua_share, ..PatternSpec::default() };
             let mut pattern = Pattern::new(spec, Blocks::new(1 << 24), 1).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn two_thirds_are_reads_and_the_mean_size_is_that_of_rounded_up_exponentials() {
+    fn pattern_read_share_and_exponential_mean() {
         let spec = PatternSpec {
             size: Bytes::from_kib(8),
             size_distribution: SizeDistribution::Exponential,

@@ -229,20 +229,20 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_laid_end_to_end_at_multiples_of_4_kib() {
+    fn devices_laid_end_to_end_aligned() {
         let ends = [(3, 101), (7, 50)];
         assert_eq!(place(&ends, 1000, Fit::AsIs, 3, 5), 5);
         assert_eq!(place(&ends, 1000, Fit::AsIs, 7, 5), 104 + 5);
     }
 
     #[test]
-    fn wrapped_addresses_begin_again_at_the_start_and_stay_on_the_drive() {
+    fn wrapped_addresses_stay_on_drive() {
         assert_eq!(place(&[(0, 5000)], 1000, Fit::Wrap, 0, 3210), 210);
         assert_eq!(place(&[(0, 5000)], 1000, Fit::Wrap, 0, 3998), 992);
     }
 
     #[test]
-    fn scaled_addresses_keep_their_order_and_their_place_within_a_piece() {
+    fn scaled_addresses_keep_order_and_place() {
         // Two pieces on a drive of ten: the second moves to the middle.
         let (space, capacity) = (2 * PIECE_BLOCKS, 10 * PIECE_BLOCKS);
         let scaled = |at| place(&[(0, space)], capacity, Fit::Scale, 0, at);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_laid_end_to_end_and_fit_together_or_not_at_all() {
+    fn traces_laid_end_to_end_must_fit() {
         let traces = [BTreeMap::from([(3, 101), (7, 50)]), BTreeMap::from([(3, 200)])];
         let placements = |capacity| {
             let placed = Placement::end_to_end(&traces, Blocks::new(capacity), Fit::AsIs)?;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_answered_with_those_that_are() {
+    fn missing_device_answered_with_existing() {
         let ends = [(3, 101), (7, 50)].into_iter().collect();
         let error = Placement::new(&ends, Some(4), Blocks::new(1000), Fit::AsIs).unwrap_err();
         assert!(error.to_string().contains("its devices are 3, 7"), "{error}");

@@ -282,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn by_arrival_the_traced_times_come_back_whatever_the_drive() {
+    fn replay_by_arrival_keeps_traced_times() {
         let records = [record(0, 9), record(3, 4), record(20, 30)];
         assert_eq!(arrivals(&records, ReplayTiming::TRACED, 500), [0, 3, 20]);
     }
 
     #[test]
-    fn a_dependent_request_comes_its_think_time_after_the_one_it_waited_for() {
+    fn dependent_request_follows_after_think_time() {
         // The third arrives 5 ms after the first completed at 10; the fourth 1 ms after the
         // third completed at 25.
         let records = [record(0, 10), record(2, 12), record(17, 25), record(26, 40)];
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn think_times_are_removed_or_shortened_and_response_times_are_not() {
+    fn think_times_scaled_but_not_responses() {
         // Think times of 5 and 1 ms.
         let records = [record(0, 10), record(2, 12), record(17, 25), record(26, 40)];
         let removed = ReplayTiming::Dependent(TracedThinkTime::Removed);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn no_request_waits_for_one_whose_completion_is_missing() {
+    fn missing_completion_blocks_no_request() {
         let mut records = [record(0, 10), record(12, 16), record(17, 25), record(26, 40)];
         // The second completed at 16, the third comes 1 ms later; on a drive of 1 ms each: first done
         // at 1, second at 3 + 1, third at 5 + 1, fourth 1 ms later.
@@ -325,14 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn on_a_drive_as_fast_as_the_traced_one_the_traced_arrivals_come_back() {
+    fn replay_on_equal_drive_keeps_arrivals() {
         let records: Vec<Record> = (0..200).map(|i| record(i * 7, i * 7 + 10)).collect();
         let expected: Vec<u64> = (0..200).map(|i| i * 7).collect();
         assert_eq!(arrivals(&records, DEPENDENT, 10), expected);
     }
 
     #[test]
-    fn no_more_requests_than_the_window_are_read_ahead() {
+    fn replay_reads_ahead_within_window() {
         // All wait for the first, which takes long.
         let mut records = vec![record(0, 1)];
         records.extend((0..500).map(|_| record(2, 3)));
@@ -348,14 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn time_zero_is_the_first_request_that_takes_part() {
+    fn time_zero_is_first_participating_request() {
         let records = [record(5000, 5009), record(5003, 5004)];
         assert_eq!(arrivals(&records, ReplayTiming::TRACED, 1), [0, 3]);
         assert_eq!(arrivals(&records, DEPENDENT, 1), [0, 3]);
     }
 
     #[test]
-    fn a_record_that_steps_back_comes_with_the_one_before_it() {
+    fn record_stepping_back_joins_previous() {
         let records = [record(10, 11), record(4, 12), record(20, 21)];
         assert_eq!(arrivals(&records, ReplayTiming::TRACED, 1), [0, 0, 10]);
     }

@@ -126,7 +126,7 @@ mod tests {
 
     /// Worked out by hand from the formula of tr03 section 3.2.
     #[test]
-    fn the_processors_share_falls_from_95_per_cent() {
+    fn processor_share_falls_from_95_percent() {
         assert!((processing_share(0.0) - 0.952_381).abs() < 1e-6);
         // 1 / (0.0857 + 0.0105) = 10.395 per cent.
         assert!((processing_share(1.0) - 0.103_950).abs() < 1e-6);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_speedup_leaves_what_the_user_thinks() {
+    fn speedup_endless_leaves_user_think_time() {
         let endless = TracedThinkTime::Speedup(f64::INFINITY);
         // 10 ms: f = 1 / 0.011357 = 88.051 per cent.
         assert!((ms(endless, 10) - 1.194_87).abs() < 1e-4, "{}", ms(endless, 10));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speedup_divides_the_processors_share_alone() {
+    fn speedup_divides_processor_share_only() {
         // 1 s: 0.89605 + 0.10395 / 4.
         assert!((ms(TracedThinkTime::Speedup(4.0), 1000) - 922.037).abs() < 1e-2);
         assert_eq!(ms(TracedThinkTime::Speedup(1.0), 1234), 1234.0);
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn longer_think_times_stay_longer_and_faster_processors_shorten_them(
+        fn think_times_stay_ordered_under_speedup(
             ns in 0u64..100_000_000_000_000, more in 1_000u64..1_000_000_000, speedup in 1.0f64..1e6
         ) {
             let apply = |speedup, ns| {

@@ -37,7 +37,7 @@ fn run(policy: &str, freeblock: &str) -> RunResult {
 }
 
 #[test]
-fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
+fn tail_promotion_ends_rounds_sooner_within_cost() {
     for policy in ["fcfs", "clook", "sstf"] {
         let scan = "rule = \"greedy\"\n[[freeblock.tasks]]\nrounds = 8\nblock_size = \"1KiB\"\n";
         let without = run(policy, scan);
@@ -67,7 +67,7 @@ fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
 }
 
 #[test]
-fn decisions_beyond_their_budget_of_nodes_are_counted() {
+fn decisions_over_node_budget_counted() {
     for rule in ["greedy", "paths"] {
         let scan =
             format!("rule = \"{rule}\"\n[[freeblock.tasks]]\nrounds = 2\nblock_size = \"512B\"\n");
@@ -83,7 +83,7 @@ fn decisions_beyond_their_budget_of_nodes_are_counted() {
 }
 
 #[test]
-fn the_patience_of_an_experiment_is_the_planners_and_stands_in_the_result() {
+fn patience_reaches_planner_and_result() {
     let of = |key: &str| {
         let result = run("fcfs", &format!("{key}\n[[freeblock.tasks]]\nblock_size = \"2KiB\"\n"));
         result.background[0].clone()
@@ -99,7 +99,7 @@ fn the_patience_of_an_experiment_is_the_planners_and_stands_in_the_result() {
 }
 
 #[test]
-fn a_patience_of_nothing_or_of_another_word_is_refused() {
+fn patience_invalid_refused() {
     for wrong in ["0", "\"eternal\"", "1.5"] {
         let text = format!("drive = \"atlas10k\"\n[freeblock]\npatience = {wrong}\n");
         let error = SimConfig::parse(&text, "a file", &[]).unwrap_err().to_string();
@@ -111,7 +111,7 @@ fn a_patience_of_nothing_or_of_another_word_is_refused() {
 }
 
 #[test]
-fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
+fn watched_run_unchanged_with_each_decision_once() {
     let adapt = "{ step = { geometric = 2.0 }, tolerance = 0.05, least = \"1ms\", most = \"1s\" }";
     let idle = format!("idle = {{ after = \"5ms\", adapt = {adapt} }}");
     let host = Some(HostConfig::default());
@@ -146,7 +146,7 @@ fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
 }
 
 #[test]
-fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
+fn run_ends_with_foreground() {
     let mut experiment = experiment("sstf", "tasks = [{ promote_tail = { cost = 1.0 } }]");
     let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };
     *requests = 2000;
@@ -189,7 +189,7 @@ fn are_apart(done: &[Completion]) -> bool {
 }
 
 #[test]
-fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
+fn idle_time_foreground_cost_counted_exactly() {
     let (mut compared, mut delayed, mut read) = (0, 0, 0);
     let turn = experiment("fcfs", "").drive.rotation().period().ns() as i64;
     for seed in 0..12 {
@@ -225,7 +225,7 @@ fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
 }
 
 #[test]
-fn without_idle_time_nothing_changes() {
+fn idle_time_absent_changes_nothing() {
     for seed in 0..8 {
         for sparse in [sparse, sparse_whole] {
             let (off, expected) = sparse(seed, "");
@@ -239,7 +239,7 @@ fn without_idle_time_nothing_changes() {
 }
 
 #[test]
-fn idle_time_behind_electronics_costs_requests_that_need_the_media_what_is_counted() {
+fn idle_time_behind_electronics_costs_counted() {
     let (mut compared, mut delayed, mut hits, mut read) = (0, 0, 0, 0);
     for seed in 0..40 {
         let (_, alone) = sparse_whole(seed, "");
@@ -268,7 +268,7 @@ fn idle_time_behind_electronics_costs_requests_that_need_the_media_what_is_count
 }
 
 #[test]
-fn idle_time_under_load_loses_no_request_of_a_whole_drive() {
+fn idle_time_under_load_loses_nothing() {
     let (mut runs, mut behind) = (0, 0);
     for seed in 0..30 {
         let mut experiment = experiment("sptf", "idle = { after = \"1ms\" }");
@@ -292,7 +292,7 @@ fn idle_time_under_load_loses_no_request_of_a_whole_drive() {
 }
 
 #[test]
-fn idle_time_at_once_waits_for_what_the_drive_does_itself() {
+fn idle_time_at_once_awaits_drive_work() {
     for seed in 0..4 {
         let (result, _) = sparse_whole(seed, "idle = { after = \"0s\" }");
         assert_eq!(result.requests, 40);
@@ -323,7 +323,7 @@ fn bursts(electronics: bool, apart_ns: u64, freeblock: &str) -> RunResult {
 }
 
 #[test]
-fn requests_that_wait_outside_a_whole_drive_are_no_idle_time() {
+fn idle_time_excludes_requests_waiting_outside() {
     let adapt = "{ tolerance = 0.05, least = \"5ms\", most = \"10ms\" }";
     let idle =
         format!("freeblock.idle = {{ after = \"5ms\", run_max = \"256KiB\", adapt = {adapt} }}");
@@ -338,7 +338,7 @@ fn requests_that_wait_outside_a_whole_drive_are_no_idle_time() {
 }
 
 #[test]
-fn an_adaptive_timeout_shrinks_where_anything_is_accepted_and_grows_where_nothing_is() {
+fn adaptive_timeout_follows_acceptance() {
     for sparse in [sparse, sparse_whole] {
         let starts = |tolerance: f64| {
             let adapt = format!("{{ tolerance = {tolerance}, least = \"5ms\", most = \"80ms\" }}");
@@ -353,7 +353,7 @@ fn an_adaptive_timeout_shrinks_where_anything_is_accepted_and_grows_where_nothin
 }
 
 #[test]
-fn an_idle_drive_is_scanned_with_hardly_any_foreground() {
+fn idle_drive_scanned_with_little_foreground() {
     let (result, _) = sparse(1, "idle = { after = \"20ms\" }\ntasks = [{ block_size = \"512B\" }]");
     let background = &result.background[0].tasks[0];
     assert!(background.rounds.len() > 10, "{}", background.rounds.len());
@@ -371,7 +371,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn a_wrong_value_of_idle_time_is_refused_by_its_key() {
+fn idle_time_wrong_value_refused() {
     for (idle, message) in [
         ("after = \"2h\"", "idle: `after` is 2h"),
         ("after = \"1ms\", run_max = \"100B\"", "idle: `run_max` is 100B"),
@@ -385,7 +385,7 @@ fn a_wrong_value_of_idle_time_is_refused_by_its_key() {
 }
 
 #[test]
-fn a_wrong_value_of_a_task_is_refused_by_its_key() {
+fn task_wrong_value_refused() {
     for (task, message) in [
         ("block_size = \"2MiB\"", "`block_size` is 2MiB: from 512 B to 1MiB"),
         ("sample_share = 1.5", "`sample_share` is 1.5"),
@@ -405,7 +405,7 @@ fn a_wrong_value_of_a_task_is_refused_by_its_key() {
 }
 
 #[test]
-fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
+fn tasks_share_blocks_and_count_apart() {
     let tasks = "kind = \"scrub\"\nsample_share = 0.02\n\
                  [[freeblock.tasks]]\nkind = \"scrub\"\nsample_share = 0.02\n\
                  [[freeblock.tasks]]\nkind = \"scan\"\npriority = \"low\"\n";
@@ -432,7 +432,7 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
 
 /// A task's place in the list does not affect its events and service.
 #[test]
-fn a_task_fares_the_same_wherever_it_stands() {
+fn task_fares_same_at_any_position() {
     let scan = "block_size = \"4KiB\"\nsample_share = 0.02\ndeadline = \"10min\"\n";
     let scrub = "kind = \"scrub\"\nblock_size = \"8KiB\"\nname = \"check\"\n";
     let run = |first: &str, second: &str| {
@@ -467,7 +467,7 @@ fn a_task_fares_the_same_wherever_it_stands() {
 }
 
 #[test]
-fn two_tasks_of_one_name_are_refused() {
+fn tasks_of_same_name_refused() {
     let text = "workload = { kind = \"closed\" }\n[[freeblock.tasks]]\nname = \"a\"\n\
                 [[freeblock.tasks]]\n[[freeblock.tasks]]\nname = \"a\"\n";
     let config = SimConfig::parse(text, "test", &[]).unwrap();
@@ -476,7 +476,7 @@ fn two_tasks_of_one_name_are_refused() {
 }
 
 #[test]
-fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
+fn promotion_wrong_value_refused() {
     for (tail, message) in [
         ("cost = 0.0", "`cost` is 0: more than 0 and at most 1 is allowed"),
         ("cost = 1.5", "`cost` is 1.5"),
@@ -495,7 +495,7 @@ fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
 }
 
 #[test]
-fn no_rounds_and_more_than_can_be_counted_are_refused_by_their_key() {
+fn rounds_zero_or_uncountable_refused() {
     let drives = "array = { drives = 100, layout = \"independent\" }\n";
     for (rounds, array, says) in [
         ("0", "", "at least 1 is needed; without `rounds`"),
@@ -527,7 +527,7 @@ fn with_task(read_share: f64, task: &str) -> RunResult {
 }
 
 #[test]
-fn rounds_come_to_the_same_whether_or_not_somebody_times_their_decisions() {
+fn rounds_unchanged_by_decision_timer() {
     let text = "drive = \"tr96\"\nworkload = { kind = \"closed\", outstanding = 4, requests = 100 }\n\
                 [[freeblock.tasks]]\nsample_share = 0.05\nrounds = 2\ndeadline = \"1h\"\nblock_size = \"4KiB\"\n\
                 [[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"4KiB\"\n";
@@ -539,7 +539,7 @@ fn rounds_come_to_the_same_whether_or_not_somebody_times_their_decisions() {
 }
 
 #[test]
-fn the_hash_covers_what_free_work_delivered_and_that_of_requests_does_not() {
+fn delivery_hash_apart_from_request_hash() {
     for array in ["", "array = { layout = \"independent\", drives = 2 }\n"] {
         let run = |freeblock: &str| {
             let text = format!(
@@ -563,7 +563,7 @@ fn the_hash_covers_what_free_work_delivered_and_that_of_requests_does_not() {
 }
 
 #[test]
-fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
+fn backup_copies_blocks_before_overwrite() {
     let part = "kind = \"backup\"\nstart = \"1GiB\"\nlength = \"2GiB\"\nblock_size = \"64KiB\"\n";
     let result = with_task(0.5, &format!("{part}rounds = 1\n"));
     let task = &result.background[0].tasks[0];
@@ -585,7 +585,7 @@ fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
 }
 
 #[test]
-fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
+fn backup_and_part_refused_where_impossible() {
     for (task, message) in [
         ("kind = \"backup\"\nsample_share = 0.5", "`sample_share`: a backup is of all its blocks"),
         ("kind = \"backup\"\nrounds = 2", "`rounds` is 2: a backup has 1"),
@@ -611,7 +611,7 @@ fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
 }
 
 #[test]
-fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
+fn gap_writes_refused_without_writer() {
     let error = refusal(
         "drive = \"ultrastar-hc680-28tb\"\nworkload = { kind = \"closed\" }\n\
          freeblock.tasks = [{ kind = \"write\" }]\n",
@@ -624,7 +624,7 @@ fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
 }
 
 #[test]
-fn a_scheduler_outside_the_drive_writes_every_block_of_a_task_or_a_request_does() {
+fn outside_scheduler_writes_every_task_block() {
     let text = "drive = \"atlas10k\"\nelectronics = false\n\
          host = { behaviour = { seek_jitter = \"50us\" } }\n\
          workload = { kind = \"closed\", outstanding = 6, requests = 3000, pattern = { size = \
@@ -645,7 +645,7 @@ fn a_scheduler_outside_the_drive_writes_every_block_of_a_task_or_a_request_does(
 }
 
 #[test]
-fn a_write_ends_with_every_block_written_or_superseded() {
+fn write_round_settles_every_block() {
     let task = "kind = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
     let result = with_task(0.2, task);
     let task = &result.background[0].tasks[0];

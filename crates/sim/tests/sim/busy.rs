@@ -32,7 +32,7 @@ fn union_ns(completions: &[Completion]) -> u64 {
 }
 
 #[test]
-fn a_drive_of_reads_is_busy_while_one_is_inside() {
+fn drive_busy_while_read_inside() {
     let reads = format!("{OPEN}pattern = {{ read_share = 1.0 }}\n");
     let (result, list) = run(&reads, |_| {});
     let busy_ns = union_ns(&list);
@@ -45,7 +45,7 @@ fn a_drive_of_reads_is_busy_while_one_is_inside() {
 }
 
 #[test]
-fn writing_back_counts_as_busy_beside_the_commands() {
+fn write_back_counts_as_busy() {
     let writes = format!("{OPEN}pattern = {{ read_share = 0.0 }}\n");
     let (result, list) = run(&writes, |_| {});
     let commands = union_ns(&list) as f64 / result.elapsed_ns as f64;
@@ -58,7 +58,7 @@ fn writing_back_counts_as_busy_beside_the_commands() {
 }
 
 #[test]
-fn a_drive_that_a_slow_bus_limits_is_busy_and_the_bus_is_named() {
+fn slow_bus_named_on_busy_drive() {
     let large = "kind = \"closed\"\noutstanding = 4\nrequests = 1000\n\
                       pattern = { size = \"256KiB\" }\n";
     let on_rig = |spec: &mut DriveSpec| spec.electronics = spec.electronics_as_measured();

@@ -31,7 +31,7 @@ const CLOSED: &str = r#"
 const NO_CACHE: [&str; 2] = ["cache.size=0B", "cache.queue_depth=4096"];
 
 #[test]
-fn a_cache_of_size_zero_changes_not_one_nanosecond() {
+fn cache_of_size_zero_changes_nothing() {
     let policies = ["fcfs", "sptf", "clook", "asatf"];
     for (seed, policy) in policies.into_iter().enumerate() {
         for electronics in ["electronics=false", "electronics=true"] {
@@ -53,7 +53,7 @@ fn a_cache_of_size_zero_changes_not_one_nanosecond() {
 
 /// Section 4 of tr03, technique by technique.
 #[test]
-fn the_two_systems_of_tr03_have_what_its_tables_say() {
+fn tr03_systems_match_paper_tables() {
     let poor = CacheConfig::resource_poor();
     let mib = |size: u64| Bytes::new(size << 20);
     let idle = OpportunisticConfig {
@@ -79,7 +79,7 @@ fn the_two_systems_of_tr03_have_what_its_tables_say() {
 }
 
 #[test]
-fn the_two_systems_of_tr03_make_random_requests_faster() {
+fn tr03_systems_speed_random_requests() {
     let mean = |cache: Option<CacheConfig>| {
         let mut config = SimConfig::parse(CLOSED, "test", &["electronics=false".into()]).unwrap();
         config.cache = cache;
@@ -144,7 +144,7 @@ fn serve(requests: &[(Op, u64)], overrides: &[&str]) -> (CacheWork, RunResult) {
 }
 
 #[test]
-fn parts_of_service_add_up_over_reads_and_writes_to_the_time_of_the_head() {
+fn service_parts_add_up_to_head_time() {
     let (result, _) = run(CLOSED, &["cache.size=1MiB", "electronics=false"]);
     let work = result.cache.unwrap();
     let total = |parts: ServiceParts| parts.seek_ns + parts.rotate_ns + parts.transfer_ns;
@@ -156,7 +156,7 @@ fn parts_of_service_add_up_over_reads_and_writes_to_the_time_of_the_head() {
 }
 
 #[test]
-fn a_hit_takes_no_time_and_no_arm() {
+fn cache_hit_takes_no_time_or_arm() {
     let requests: Vec<_> = (0..200).map(|n| (Op::Read, n % 100 * 10_000)).collect();
     let (work, result) = serve(&requests, &["cache.size=1MiB"]);
     assert_eq!(work.read_misses, 100);
@@ -168,7 +168,7 @@ fn a_hit_takes_no_time_and_no_arm() {
 }
 
 #[test]
-fn a_large_write_buffer_answers_every_write_at_once() {
+fn large_write_buffer_answers_at_once() {
     let requests: Vec<_> = (0..300).map(|n| (Op::Write, n * 10_000)).collect();
     let (work, result) = serve(&requests, &["cache.write_buffer.size=64MiB"]);
     assert_eq!(result.write_response.max_ns, 0, "no write waited");
@@ -182,7 +182,7 @@ fn a_large_write_buffer_answers_every_write_at_once() {
 }
 
 #[test]
-fn what_the_buffer_holds_is_at_risk_until_the_end_of_the_run() {
+fn buffered_writes_at_risk_until_end() {
     let requests = [(Op::Write, 0), (Op::Read, 1_000_000)];
     let (work, result) = serve(&requests, &["cache.write_buffer.size=64MiB"]);
     assert!(result.elapsed_ns > 20_000_000, "the read comes after 20 ms");
@@ -190,7 +190,7 @@ fn what_the_buffer_holds_is_at_risk_until_the_end_of_the_run() {
 }
 
 #[test]
-fn trimmed_blocks_are_neither_destaged_nor_hit() {
+fn trimmed_blocks_neither_destaged_nor_hit() {
     let trimmed = |op: Op| {
         let each = |n: u64| [(op, n * 10_000), (Op::Trim, n * 10_000), (op, n * 10_000 + 5_000)];
         let requests: Vec<_> = (0..100).flat_map(each).collect();
@@ -217,7 +217,7 @@ fn trimmed_blocks_are_neither_destaged_nor_hit() {
 }
 
 #[test]
-fn a_destage_is_no_longer_than_its_maximum() {
+fn destage_stays_within_maximum() {
     let requests: Vec<_> = (0..400).map(|n| (Op::Write, n * 8)).collect();
     let destages = |maximum: &str| {
         let overrides = ["cache.write_buffer.max_age=7s", maximum];
@@ -229,7 +229,7 @@ fn a_destage_is_no_longer_than_its_maximum() {
 }
 
 #[test]
-fn a_small_write_buffer_fills_and_makes_a_burst_wait() {
+fn small_write_buffer_delays_burst() {
     let overrides = ["electronics=false", "cache.size=0B", "cache.write_buffer.size=256KiB"];
     let (result, completions) = run(CLOSED, &overrides);
     let work = result.cache.unwrap();
@@ -239,7 +239,7 @@ fn a_small_write_buffer_fills_and_makes_a_burst_wait() {
 }
 
 #[test]
-fn each_kind_of_prefetching_serves_a_sequential_reader() {
+fn prefetching_serves_sequential_reader() {
     let requests: Vec<_> = (0..400).map(|n| (Op::Read, 1_024_000 + n * 8)).collect();
     let misses = |overrides: &[&str]| serve(&requests, overrides).0.read_misses;
     assert_eq!(misses(&["cache.size=8MiB"]), 400);
@@ -255,7 +255,7 @@ fn each_kind_of_prefetching_serves_a_sequential_reader() {
 }
 
 #[test]
-fn a_sequential_reader_uses_what_each_kind_prefetches_and_a_random_one_does_not() {
+fn prefetched_blocks_help_only_sequential_reader() {
     let sequential: Vec<_> = (0..400).map(|n| (Op::Read, 1_024_000 + n * 8)).collect();
     let random: Vec<_> = (0..400).map(|n| (Op::Read, n * 7_919 % 400 * 40_000)).collect();
     let worth = |requests: &[(Op, u64)], kind: &str| {
@@ -291,7 +291,7 @@ fn a_sequential_reader_uses_what_each_kind_prefetches_and_a_random_one_does_not(
 }
 
 #[test]
-fn parameters_of_amp_that_make_no_sense_are_errors_by_their_keys() {
+fn amp_senseless_parameters_refused() {
     for (key, value, words) in [
         ("initial", "'2KiB'", "at least 4KiB"),
         ("maximum", "'16KiB'", "at least `initial`"),
@@ -311,7 +311,7 @@ fn error_of(overrides: &[&str]) -> String {
 }
 
 #[test]
-fn values_of_the_cache_that_make_no_sense_are_errors_by_their_keys() {
+fn cache_senseless_values_refused() {
     const CONDITIONAL: &str = "{ kind = 'conditional', segment = '8KiB', maximum = ";
     let conditional = |maximum: &str| format!("prefetch={CONDITIONAL}'{maximum}' }}");
     for (set, key, words) in [
@@ -344,7 +344,7 @@ fn values_of_the_cache_that_make_no_sense_are_errors_by_their_keys() {
 }
 
 #[test]
-fn a_cache_does_not_split_sectors_of_a_4kn_drive() {
+fn cache_keeps_4kn_sectors_whole() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("drive.toml");
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/exos-7e8-8tb.toml");
@@ -368,7 +368,7 @@ fn a_cache_does_not_split_sectors_of_a_4kn_drive() {
 }
 
 #[test]
-fn blocks_that_pass_before_a_read_are_free() {
+fn blocks_passing_before_read_are_free() {
     // The second read lies on the same track, right before the first.
     let requests: Vec<_> = (0..100)
         .flat_map(|n| [(Op::Read, n * 150_000 + 200), (Op::Read, n * 150_000 + 192)])
@@ -381,7 +381,7 @@ fn blocks_that_pass_before_a_read_are_free() {
 }
 
 #[test]
-fn of_large_sectors_only_whole_ones_pass_for_free() {
+fn large_sectors_pass_free_only_whole() {
     let requests: Vec<_> = (0..200).map(|n| (Op::Read, n * 7_654_320)).collect();
     // A head reads on only right behind a read, so that client does not think.
     let thinks = [("free_blocks", 20), ("just_in_time_seek", 0)];

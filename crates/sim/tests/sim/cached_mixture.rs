@@ -128,7 +128,7 @@ fn run(seed: u64, overrides: &[String]) -> CacheWork {
 }
 
 #[test]
-fn every_request_is_answered_once_and_the_run_ends() {
+fn requests_answered_once_and_run_ends() {
     for seed in 0..30 {
         let prng = &mut Prng::new(seed, "caches");
         let is_volatile = seed % 2 == 0;

@@ -23,7 +23,7 @@ fn run(text: &str) -> RunResult {
 }
 
 #[test]
-fn a_table_without_marks_changes_nothing() {
+fn commands_without_marks_change_nothing() {
     for load in [READS, BUSY] {
         let with = run(&format!("commands = {{ high_priority_first = \"1s\" }}\n{load}"));
         assert_eq!(with.result_hash, run(load).result_hash);
@@ -32,7 +32,7 @@ fn a_table_without_marks_changes_nothing() {
 }
 
 #[test]
-fn clients_of_high_priority_pay_for_one_read_of_the_scrub_and_others_for_all_before_them() {
+fn high_priority_clients_wait_one_scrub_read() {
     let alone = run(READS);
     let scrub = "scrub = { outstanding = 8 }";
     let plain = run(&format!("commands = {{ {scrub} }}\n{READS}"));
@@ -54,7 +54,7 @@ fn clients_of_high_priority_pay_for_one_read_of_the_scrub_and_others_for_all_bef
 }
 
 #[test]
-fn a_short_limit_of_clients_bounds_the_wait_behind_a_scrub() {
+fn client_limit_bounds_wait_behind_scrub() {
     let with = |limit: &str| {
         let limits =
             format!("read_limits = [{{ inactive = \"{limit}\" }}, {{ inactive = \"2s\" }}]");
@@ -70,7 +70,7 @@ fn a_short_limit_of_clients_bounds_the_wait_behind_a_scrub() {
 }
 
 #[test]
-fn clients_without_a_limit_end_beside_a_scrub_that_is_always_due() {
+fn clients_without_limit_end_beside_scrub() {
     let run = run("commands = { read_limits = [{ inactive = \"5ms\" }], \
                    scrub = { outstanding = 2, read_limit = 1, reads_max = 20000 } }\n\
                    workload = { kind = \"open\", mean_gap = \"25ms\", requests = 100, \
@@ -82,7 +82,7 @@ fn clients_without_a_limit_end_beside_a_scrub_that_is_always_due() {
 }
 
 #[test]
-fn requests_that_a_limit_ends_are_counted_apart_and_in_no_response_time() {
+fn limited_requests_counted_apart() {
     let abort = "[{ inactive = \"60ms\", policy = \"abort\" }]";
     let run = run(&format!(
         "commands = {{ read_limits = {abort}, write_limits = {abort}, \
@@ -99,7 +99,7 @@ fn requests_that_a_limit_ends_are_counted_apart_and_in_no_response_time() {
 }
 
 #[test]
-fn a_scrub_reads_on_from_its_start_and_begins_again_at_the_end() {
+fn scrub_continues_and_wraps_at_end() {
     let mut ends = Vec::new();
     let config = "drive = \"atlas10k\"\ncommands = { scrub = { run = \"1MiB\", start = \"8700MiB\" } }\n\
                   workload = { kind = \"open\", mean_gap = \"1s\", requests = 20 }";
@@ -116,7 +116,7 @@ fn a_scrub_reads_on_from_its_start_and_begins_again_at_the_end() {
 }
 
 #[test]
-fn marks_that_the_drive_does_not_look_at_are_refused_with_the_way_out() {
+fn unread_marks_refused_with_remedy() {
     let refused = |text: &str| experiment(&format!("{text}\n{READS}")).unwrap_err();
     for (text, way_out) in [
         (
@@ -167,7 +167,7 @@ fn beside_a_scrub(around: &str) -> [(f64, u64); 2] {
 }
 
 #[test]
-fn marks_go_through_linux_a_cache_and_a_scheduler_outside() {
+fn marks_pass_linux_cache_and_scheduler() {
     for around in [
         "scheduler = { policy = \"none\" }\n",
         "scheduler = { policy = \"mq-deadline\" }\n",
@@ -194,7 +194,7 @@ fn beside_a_stream(queue_depth: u32) -> RunResult {
 }
 
 #[test]
-fn a_deep_queue_beside_a_stream_starves_random_reads_until_the_deadline_and_one_command_cures_it() {
+fn deadline_command_cures_stream_starvation() {
     let deep = beside_a_stream(32);
     // Behind the deadline a read in its turn takes some milliseconds, and others may be due before it.
     let p50_ms = deep.read_response.p50_ns / 1_000_000;

@@ -20,7 +20,7 @@ fn near(what: &str, ours: f64, theirs: f64, tolerance: f64) {
 }
 
 #[test]
-fn random_requests_take_as_long_as_in_disksim() {
+fn random_requests_match_disksim() {
     let result = run("fcfs", "");
     near("mean, ms", result.response.mean_ns / 1e6, 8.889, 0.005);
     near("p95, ms", result.response.p95_ns as f64 / 1e6, 13.3, 0.005);
@@ -33,7 +33,7 @@ fn random_requests_take_as_long_as_in_disksim() {
 }
 
 #[test]
-fn policies_reorder_a_queue_of_20_to_the_same_effect_as_in_disksim() {
+fn policies_reorder_queue_as_disksim() {
     for (policy, mean_ms, rotation) in
         [("fcfs", 177.8, 33.8), ("clook", 121.2, 49.2), ("sstf", 119.8, 49.8), ("sptf", 97.0, 22.0)]
     {
@@ -48,7 +48,7 @@ fn policies_reorder_a_queue_of_20_to_the_same_effect_as_in_disksim() {
 }
 
 #[test]
-fn an_oltp_load_responds_as_in_disksim() {
+fn oltp_load_responds_as_disksim() {
     let oltp = "outstanding = 10\nthink_time = \"30ms\"\n\
                 pattern = { size = \"8KiB\", size_distribution = \"exponential\" }\n";
     for (policy, mean_ms) in [("fcfs", 62.1), ("clook", 45.8), ("sptf", 36.4)] {

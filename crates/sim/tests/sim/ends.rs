@@ -60,7 +60,7 @@ fn round_ns(kind: &str, block: Bytes) -> u64 {
 }
 
 #[test]
-fn the_end_foretold_early_is_within_a_sixth_of_the_true_one_on_a_large_drive() {
+fn expected_end_within_sixth_of_true() {
     let block = usual_block();
     let whole_ns = round_ns("scrub", block) as f64;
     for (requests, part) in [(300, 0.01..0.02), (1000, 0.03..0.06)] {
@@ -73,7 +73,7 @@ fn the_end_foretold_early_is_within_a_sixth_of_the_true_one_on_a_large_drive() {
 }
 
 #[test]
-fn larger_blocks_than_the_usual_ones_make_no_task_faster_on_long_tracks() {
+fn larger_blocks_speed_no_task() {
     let usual = usual_block();
     assert!(usual < Bytes::from_kib(256), "an eighth of a track");
     for kind in ["scrub", "scan"] {

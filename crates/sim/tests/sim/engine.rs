@@ -48,7 +48,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn stage_times_add_up_to_the_response_time(experiment in any_experiment()) {
+    fn stage_times_add_up_to_response(experiment in any_experiment()) {
         let (result, list) = completions(&experiment);
         for c in &list {
             prop_assert_eq!(c.queue + c.service(), c.response());
@@ -61,14 +61,14 @@ proptest! {
     }
 
     #[test]
-    fn completions_come_in_order_and_never_before_their_arrival(experiment in any_experiment()) {
+    fn completions_ordered_and_after_arrival(experiment in any_experiment()) {
         let (_, list) = completions(&experiment);
         prop_assert!(list.windows(2).all(|pair| pair[0].end <= pair[1].end));
         prop_assert!(list.iter().all(|c| c.arrival <= c.end));
     }
 
     #[test]
-    fn the_head_serves_one_request_at_a_time_and_is_never_idle_while_one_waits(
+    fn head_serves_one_and_never_idles(
         policy in prop::sample::select(POLICIES), outstanding in 1u32..40, seed in 0u64..1 << 63
     ) {
         let experiment = closed("atlas10k", policy.name, outstanding, seed, BARE);
@@ -83,13 +83,13 @@ proptest! {
     }
 
     #[test]
-    fn the_same_run_gives_the_same_bytes(experiment in any_experiment()) {
+    fn run_repeats_byte_for_byte(experiment in any_experiment()) {
         let bytes = || serde_json::to_string(&experiment.run().unwrap()).unwrap();
         prop_assert_eq!(bytes(), bytes());
     }
 
     #[test]
-    fn every_request_completes_exactly_once(experiment in any_experiment()) {
+    fn requests_complete_exactly_once(experiment in any_experiment()) {
         let (result, list) = completions(&experiment);
         let Workload::Closed { requests, .. } = experiment.config.workload else { unreachable!() };
         prop_assert_eq!(list.len() as u64, requests);
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn arms_work_no_more_than_all_the_time(experiment in any_experiment()) {
+    fn arms_work_at_most_whole_time(experiment in any_experiment()) {
         let (result, _) = completions(&experiment);
         prop_assert!((0.0..=1.0).contains(&result.utilisation), "{}", result.utilisation);
         prop_assert!(result.destaging <= result.utilisation);
@@ -155,7 +155,7 @@ fn flush_end(records: &[Record], done: &[Completion], index: usize) -> SimTime {
 
 proptest! {
     #[test]
-    fn a_flush_is_done_when_every_write_that_came_before_it_is(seed: u64) {
+    fn flush_done_after_earlier_writes(seed: u64) {
         let prng = &mut Prng::new(seed, "flushes");
         let mut now = 0;
         let records: Vec<Record> = (0..60)
@@ -174,7 +174,7 @@ proptest! {
 }
 
 #[test]
-fn a_flush_does_not_wait_for_reads_nor_for_later_writes() {
+fn flush_ignores_reads_and_later_writes() {
     let records =
         [record(0, Op::Read, 0), record(10, Op::Flush, 0), record(20, Op::Write, 8_000_000)];
     let done = play(&records, "fcfs");
@@ -183,7 +183,7 @@ fn a_flush_does_not_wait_for_reads_nor_for_later_writes() {
 }
 
 #[test]
-fn requests_that_arrive_at_the_same_instant_are_all_considered() {
+fn simultaneous_arrivals_all_considered() {
     // SPTF at time zero: the request on the head's own cylinder wins, though it came last.
     let records =
         [record(0, Op::Read, 16_000_000), record(0, Op::Read, 9_000_000), record(0, Op::Read, 400)];
@@ -192,7 +192,7 @@ fn requests_that_arrive_at_the_same_instant_are_all_considered() {
 }
 
 #[test]
-fn seeks_within_the_tolerance_keep_the_mean_and_the_bounds() {
+fn seek_tolerance_keeps_mean_and_bounds() {
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/atlas10k.toml"));
     let jittery = text.unwrap().replace("write_settle", "tolerance = \"50us\"\nwrite_settle");
@@ -219,7 +219,7 @@ fn seeks_within_the_tolerance_keep_the_mean_and_the_bounds() {
 }
 
 #[test]
-fn two_arms_and_four_drives_serve_as_many_random_requests_more() {
+fn arms_and_drives_multiply_random_throughput() {
     let rate = |drive: &str, drives: u32| {
         let text = format!(
             "drive = \"{drive}\"\nelectronics = false\narray.drives = {drives}\n\
@@ -235,7 +235,7 @@ fn two_arms_and_four_drives_serve_as_many_random_requests_more() {
 }
 
 #[test]
-fn a_flush_waits_for_what_the_buffer_has_taken() {
+fn flush_waits_for_buffered_writes() {
     let text = "drive = \"atlas10k\"\n[workload]\nkind = \"closed\"\nrequests = 1\n\
                 pattern = { read_share = 0.0 }\n";
     let mut experiment = experiment(text);
@@ -266,7 +266,7 @@ fn a_flush_waits_for_what_the_buffer_has_taken() {
 }
 
 #[test]
-fn a_flush_is_done_soon_however_many_writes_come_after_it() {
+fn flush_done_soon_despite_later_writes() {
     // A far write, a flush, and then near writes, one a millisecond, on a drive that orders them.
     let text = "drive = \"exos-x24-24tb\"\n[workload]\nkind = \"closed\"\nrequests = 1\n";
     let experiment = experiment(text);
@@ -287,7 +287,7 @@ fn a_flush_is_done_soon_however_many_writes_come_after_it() {
 }
 
 #[test]
-fn the_depth_of_the_drives_queue_can_be_set_and_one_out_of_range_is_refused_by_its_key() {
+fn drive_queue_depth_settable_within_range() {
     let text = |depth: u32| {
         format!("queue_depth = {depth}\n[workload]\nkind = \"closed\"\noutstanding = 20\n")
     };
@@ -306,7 +306,7 @@ fn the_depth_of_the_drives_queue_can_be_set_and_one_out_of_range_is_refused_by_i
 }
 
 #[test]
-fn configurations_that_are_checked_together_have_the_faults_that_they_have_alone() {
+fn configs_checked_together_keep_own_faults() {
     let config = |text: &str| SimConfig::parse(text, "test", &[]).unwrap();
     let closed = "[workload]\nkind = \"closed\"\nrequests = 1";
     let good = config(&format!("drive = \"atlas10k\"\n{closed}"));

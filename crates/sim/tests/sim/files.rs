@@ -65,7 +65,7 @@ fn run(files: &Files, disks: u32, rate: f64, requests: u64) -> FilesResult {
 }
 
 #[test]
-fn an_experiment_is_the_same_twice_and_all_requests_are_done() {
+fn files_experiment_repeats_and_completes() {
     let files = files(200, 70, 8);
     let [first, second] = [run(&files, 8, 40.0, 5000), run(&files, 8, 40.0, 5000)];
     assert_eq!(first, second);
@@ -77,7 +77,7 @@ fn an_experiment_is_the_same_twice_and_all_requests_are_done() {
 }
 
 #[test]
-fn files_on_more_disks_are_read_sooner_and_keep_more_disks_busy() {
+fn files_on_more_disks_read_sooner() {
     let narrow = run(&files(200, 520, 8), 8, 2.0, 4000);
     let wide = run(&files(200, 65, 8), 8, 2.0, 4000);
     assert!(wide.response.mean_ns < 0.6 * narrow.response.mean_ns);
@@ -158,7 +158,7 @@ fn disk(files: &Files, file: usize) -> u32 {
 }
 
 #[test]
-fn one_of_two_hot_files_moves_away_and_both_disks_share_the_load() {
+fn hot_file_moves_away_sharing_load() {
     let (result, work, files) = cooled(0.5, None, COOLER);
     let (uncooled, none, _) = cooled(f64::INFINITY, None, COOLER);
     assert_eq!((none.moves, none.counts.moves), (0, 0));
@@ -170,14 +170,14 @@ fn one_of_two_hot_files_moves_away_and_both_disks_share_the_load() {
 }
 
 #[test]
-fn a_move_with_a_rate_goes_on_after_every_piece() {
+fn move_with_rate_continues_after_pieces() {
     let (_, work, files) = cooled(0.5, Some(Blocks::new(64)), COOLER);
     assert!(work.moves >= 1, "{work:?}");
     assert_ne!(disk(&files, 0), disk(&files, 2));
 }
 
 #[test]
-fn a_move_that_costs_more_variance_than_it_saves_is_refused() {
+fn move_adding_variance_refused() {
     let (_, work, _) = cooled(0.5, None, CoolingRule::Variance(SimDuration::from_ms(100)));
     assert_eq!(work.moves, 0, "{work:?}");
     assert!(work.counts.refusals[&Refusal::NotWorthIt] > 0);
@@ -188,7 +188,7 @@ fn a_move_that_costs_more_variance_than_it_saves_is_refused() {
 
 /// Between two requests that lie 100 s apart only the copy arrives and completes.
 #[test]
-fn a_move_with_a_rate_needs_no_requests_to_go_on() {
+fn move_with_rate_needs_no_requests() {
     let (files, _) = unbalanced();
     let at = |seconds| FileRequest {
         arrival: SimTime::ZERO + SimDuration::from_secs(seconds),
@@ -215,7 +215,7 @@ fn a_move_with_a_rate_needs_no_requests_to_go_on() {
 }
 
 #[test]
-fn each_disk_says_how_long_its_queue_is_and_how_hot_it_is() {
+fn disks_report_queue_length_and_heat() {
     let (files, loads) = unbalanced();
     on_two_disks(&files, |experiment| {
         let result = simulate(experiment, &mut |_| {}).unwrap();
@@ -235,7 +235,7 @@ fn each_disk_says_how_long_its_queue_is_and_how_hot_it_is() {
 }
 
 #[test]
-fn a_daemon_that_never_moves_changes_nothing() {
+fn idle_daemon_changes_nothing() {
     let (uncooled, _, files) = cooled(f64::INFINITY, None, COOLER);
     on_two_disks(&files, |experiment| {
         assert_eq!(simulate(experiment, &mut |_| {}).unwrap(), uncooled);
@@ -296,7 +296,7 @@ fn moved(by: &MoveBy, read_share: f64) -> (Vec<(u64, SimTime)>, Option<SimTime>,
 }
 
 #[test]
-fn a_move_in_gaps_changes_no_completion_before_its_end_and_one_by_commands_does() {
+fn move_in_gaps_changes_no_completion() {
     for read_share in [1.0, 0.6] {
         let (without, ..) = moved(&MoveBy::Nothing, read_share);
         let (gaps, end, on) = moved(&MoveBy::Gaps, read_share);
@@ -315,7 +315,7 @@ fn a_move_in_gaps_changes_no_completion_before_its_end_and_one_by_commands_does(
 }
 
 #[test]
-fn a_cache_in_front_of_each_disk_answers_what_is_asked_again() {
+fn disk_caches_answer_repeated_requests() {
     let files = files(40, 520, 2);
     let whole = Blocks::new(520);
     let load = FileLoad { blocks: whole, request: whole, rate: 0.2, reads: 1.0 };

@@ -43,7 +43,7 @@ fn wrong(text: &str) -> String {
 }
 
 #[test]
-fn classes_disks_and_slices_add_up_to_the_whole() {
+fn classes_disks_and_slices_add_up() {
     let text = config(
         "slices = 2",
         "drives = 4",
@@ -73,7 +73,7 @@ fn classes_disks_and_slices_add_up_to_the_whole() {
 }
 
 #[test]
-fn hot_files_get_the_share_that_is_asked_for() {
+fn hot_files_get_requested_share() {
     let hot = CLASSES.replace("hot = { files = 0.3, requests = 0.7 }", "");
     let heats = |classes: &str| {
         let workload = "rate = 20\nrequests = 4000\nplacement = \"round-robin\"";
@@ -88,7 +88,7 @@ fn hot_files_get_the_share_that_is_asked_for() {
 }
 
 #[test]
-fn stripes_spread_a_file_and_shorten_large_reads() {
+fn stripes_spread_file_and_shorten_reads() {
     let large = "[[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\n";
     let mean = |stripes: &str| {
         let workload = format!("rate = 4\nrequests = 2000\nstripes = {stripes}");
@@ -99,7 +99,7 @@ fn stripes_spread_a_file_and_shorten_large_reads() {
 }
 
 #[test]
-fn placement_by_heat_evens_out_what_equal_bytes_do_not() {
+fn placement_by_heat_beats_equal_bytes() {
     // The hot class has the small files.
     let classes = "[[workload.classes]]\nfiles = 8\nsize = \"1MiB\"\nrequest = \"8KiB\"\nshare = 9\n\
         [[workload.classes]]\nfiles = 24\nsize = \"30MiB\"\nrequest = \"8KiB\"\nshare = 1\n";
@@ -112,7 +112,7 @@ fn placement_by_heat_evens_out_what_equal_bytes_do_not() {
 }
 
 #[test]
-fn unlike_disks_electronics_caches_and_free_work_go_with_files() {
+fn files_combine_with_drive_features() {
     let workload = "rate = 60\nrequests = 3000\nmore_disks = [{ drive = \"atlas10k\", count = 2 }]";
     let plain = run(&config("", "drives = 2", workload, CLASSES));
     // The faster drives, though equally loaded, are less busy.
@@ -135,7 +135,7 @@ fn unlike_disks_electronics_caches_and_free_work_go_with_files() {
 }
 
 #[test]
-fn cooling_moves_hot_files_and_counts_as_no_request() {
+fn cooling_moves_hot_files_without_requests() {
     // Round robin puts the hot files of two classes on two disks of four.
     let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\nreads = 0.5\n\
         hot = { files = 0.02, requests = 0.9 }\n";
@@ -156,7 +156,7 @@ fn cooling_moves_hot_files_and_counts_as_no_request() {
 }
 
 #[test]
-fn hot_files_together_and_outermost_shorten_the_seeks() {
+fn hot_files_outermost_shorten_seeks() {
     // 400 files fill most of the disks, and 60 of them get most requests.
     let class = |files: u32, share: f64| {
         format!(
@@ -175,7 +175,7 @@ fn hot_files_together_and_outermost_shorten_the_seeks() {
 }
 
 #[test]
-fn copies_that_go_first_do_not_wait_for_an_overloaded_queue() {
+fn copies_first_skip_overloaded_queue() {
     // The hot files are on one disk of four, which cannot serve them.
     let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
         hot = { files = 0.02, requests = 0.9 }\n";
@@ -194,7 +194,7 @@ fn copies_that_go_first_do_not_wait_for_an_overloaded_queue() {
 }
 
 #[test]
-fn the_daemon_looks_by_time_while_clients_are_idle_and_the_run_ends_with_them() {
+fn daemon_looks_while_clients_idle() {
     // One request in ten seconds.
     let run = |every: &str| {
         let cooling = format!("{CLASSES}[workload.cooling]\n{every}");
@@ -209,7 +209,7 @@ fn the_daemon_looks_by_time_while_clients_are_idle_and_the_run_ends_with_them() 
 }
 
 #[test]
-fn a_web_log_is_replayed_with_its_times() {
+fn web_log_replayed_with_own_times() {
     let mut log = tempfile::Builder::new().suffix(".log").tempfile().unwrap();
     for number in 0..100 {
         writeln!(
@@ -232,7 +232,7 @@ fn a_web_log_is_replayed_with_its_times() {
 }
 
 #[test]
-fn moves_of_several_disks_at_once_bring_more_extents_to_other_disks() {
+fn concurrent_moves_bring_more_extents() {
     let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
         hot = { files = 0.3, requests = 0.7 }\n";
     let cooling = |moves: u32| {
@@ -285,7 +285,7 @@ fn completions_of(
 const GAPS: &str = "[workload.cooling]\nevery = \"100ms\"\nwaits = false\ncopies = \"gaps\"\n";
 
 #[test]
-fn copies_in_gaps_delay_no_request_and_need_idle_time_where_there_are_few_gaps() {
+fn copies_in_gaps_delay_no_request() {
     let (without, _) = completions("20MB", "");
     // In 40 s no file of 20 MB is copied.
     let (with, cooling) = completions("20MB", GAPS);
@@ -307,7 +307,7 @@ fn copies_in_gaps_delay_no_request_and_need_idle_time_where_there_are_few_gaps()
 }
 
 #[test]
-fn copies_in_gaps_from_outside_the_drive_delay_requests_little() {
+fn copies_in_outside_gaps_delay_little() {
     let mean = |cooling: &str| {
         let (all, cooling) = completions_of(30_000, "200KB", &format!("{cooling}[host]\n"));
         let sum: u64 = all.iter().map(|(_, end)| end).sum();
@@ -322,7 +322,7 @@ fn copies_in_gaps_from_outside_the_drive_delay_requests_little() {
 }
 
 #[test]
-fn copies_in_gaps_say_what_they_exclude() {
+fn copies_in_gaps_name_exclusions() {
     let says = |keys: &str, tables: &str, text: &str| {
         let classes = format!("{CLASSES}{GAPS}{tables}");
         let text_of =
@@ -337,7 +337,7 @@ fn copies_in_gaps_say_what_they_exclude() {
 }
 
 #[test]
-fn what_does_not_go_together_is_said() {
+fn files_conflicting_keys_refused() {
     let rate = "rate = 10";
     let says = |keys: &str, array: &str, workload: &str, classes: &str, text: &str| {
         let said = wrong(&config(keys, array, workload, classes));
@@ -386,7 +386,7 @@ fn what_does_not_go_together_is_said() {
 }
 
 #[test]
-fn a_wrong_key_deep_in_a_class_is_named_with_its_line() {
+fn class_wrong_key_named_with_line() {
     let says = |classes: &str, texts: &[&str]| {
         let text = config("", "", "rate = 10", classes);
         let said = SimConfig::parse(&text, "files", &[]).unwrap_err().to_string();
@@ -402,7 +402,7 @@ fn a_wrong_key_deep_in_a_class_is_named_with_its_line() {
 }
 
 #[test]
-fn drift_moves_the_hot_set_and_cooling_follows_it() {
+fn drift_moves_hot_set_and_cooling() {
     // A tenth of 400 files gets most requests; every ten seconds all change their shares.
     let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
         hot = { files = 0.1, requests = 0.6 }\n";
@@ -424,7 +424,7 @@ fn drift_moves_the_hot_set_and_cooling_follows_it() {
 }
 
 #[test]
-fn stripes_by_chens_formula_become_coarser_with_the_requests_at_a_time() {
+fn stripes_by_chen_coarsen_with_concurrency() {
     let large = "[[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\n";
     let pieces = |chen: u32| {
         let workload = format!("rate = 4\nrequests = 1000\nstripes = {{ chen = {chen} }}");
@@ -437,7 +437,7 @@ fn stripes_by_chens_formula_become_coarser_with_the_requests_at_a_time() {
 }
 
 #[test]
-fn fragments_move_to_disks_that_hold_parts_of_their_file() {
+fn fragments_move_to_disks_of_file() {
     // Each file lies on all disks, so no extent has another disk to go to.
     let classes = "[[workload.classes]]\nfiles = 60\nsize = \"256KiB\"\nrequest = \"8KiB\"\n\
         hot = { files = 0.02, requests = 0.95 }\n";
@@ -454,7 +454,7 @@ fn fragments_move_to_disks_that_hold_parts_of_their_file() {
 }
 
 #[test]
-fn drift_out_of_range_or_with_a_log_is_refused() {
+fn drift_out_of_range_or_log_refused() {
     for (drift, says) in [
         ("{ every = \"1us\", files = 0.1 }", "`drift.every` is 1us"),
         ("{ every = \"1s\", files = 0.0 }", "`drift.files` is 0: a share as 0.1 is needed"),
@@ -469,7 +469,7 @@ fn drift_out_of_range_or_with_a_log_is_refused() {
 }
 
 #[test]
-fn cooling_as_it_comes_makes_no_placement_worse() {
+fn cooling_default_worsens_no_placement() {
     let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\nreads = 0.5\n\
         hot = { files = 0.3, requests = 0.7 }\n";
     for placement in ["heat", "equal-bytes", "round-robin", "random"] {
@@ -487,7 +487,7 @@ fn cooling_as_it_comes_makes_no_placement_worse() {
 }
 
 #[test]
-fn results_print_the_stripes_that_were_chosen() {
+fn results_print_chosen_stripes() {
     let classes = "[[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\n\
         [[workload.classes]]\nfiles = 40\nsize = \"256KiB\"\nsizes = \"exponential\"\n";
     let stripes = |key: &str| {
@@ -517,7 +517,7 @@ fn results_print_the_stripes_that_were_chosen() {
 }
 
 #[test]
-fn results_count_the_changes_of_the_hot_set() {
+fn results_count_hot_set_changes() {
     let drift = |key: &str| {
         let workload = format!("rate = 10\nrequests = 1000\n{key}");
         run(&config("", "drives = 2", &workload, CLASSES)).files.unwrap().drift
@@ -534,7 +534,7 @@ fn results_count_the_changes_of_the_hot_set() {
 }
 
 #[test]
-fn a_choice_without_its_value_or_with_one_too_many_is_told_how_to_write_it() {
+fn choice_with_wrong_value_count_explained() {
     let says = |workload: &str, cooling: &str, text: &str| {
         let text_of =
             config("", "", &format!("rate = 10\n{workload}"), &format!("{CLASSES}{cooling}"));
@@ -567,7 +567,7 @@ fn a_choice_without_its_value_or_with_one_too_many_is_told_how_to_write_it() {
 }
 
 #[test]
-fn files_are_created_in_the_place_of_others_which_are_deleted() {
+fn created_files_take_deleted_places() {
     let classes = |new: &str| {
         format!(
             "[[workload.classes]]\nname = \"mail\"\nfiles = 300\nsize = \"64KiB\"\nsizes = \"exponential\"\n\
@@ -613,7 +613,7 @@ fn files_are_created_in_the_place_of_others_which_are_deleted() {
 }
 
 #[test]
-fn new_files_without_room_overwrite_the_old_ones() {
+fn new_files_without_room_overwrite_old() {
     // A disk of 565 MB has one file of 300 MB, and no room for another one.
     let classes =
         "[[workload.classes]]\nfiles = 3\nsize = \"SIZE\"\nrequest = \"8KiB\"\nnew_files = 0.1\n";
@@ -642,7 +642,7 @@ fn rates_change_at_their_times() {
 }
 
 #[test]
-fn stripes_follow_a_load_that_grows_and_the_copies_cost_their_time() {
+fn stripes_follow_growing_load_at_cost() {
     let classes = "[[workload.classes]]\nfiles = 200\nsize = \"260KB\"\nsizes = \"exponential\"\nreads = 0.7\n";
     let run = |workload: &str| {
         let workload = format!(
@@ -671,7 +671,7 @@ fn stripes_follow_a_load_that_grows_and_the_copies_cost_their_time() {
 }
 
 #[test]
-fn restriping_and_rates_out_of_range_are_refused() {
+fn restriping_and_rates_out_of_range_refused() {
     let says = |workload: &str, tables: &str, text: &str| {
         let workload = format!("rate = 10\n{workload}");
         let said = wrong(&config("", "drives = 2", &workload, &format!("{CLASSES}{tables}")));

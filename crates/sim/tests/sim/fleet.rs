@@ -53,7 +53,7 @@ fn assert_same(drive: &DriveResult, alone: &RunResult) {
 }
 
 #[test]
-fn a_drive_among_others_does_what_it_does_alone() {
+fn fleet_drive_acts_as_when_alone() {
     for (electronics, workload) in [(false, OPEN), (true, OPEN), (false, CLOSED), (true, CLOSED)] {
         let together = independent(6, electronics, workload);
         for (number, drive) in together.drives.iter().enumerate() {
@@ -64,7 +64,7 @@ fn a_drive_among_others_does_what_it_does_alone() {
 }
 
 #[test]
-fn what_a_drive_does_depends_on_its_number_and_not_on_how_many_there_are() {
+fn fleet_drive_depends_on_number_only() {
     let (few, many) = (independent(3, true, OPEN), independent(9, true, OPEN));
     assert_eq!(few.drives, many.drives[..3]);
     let mut hashes: Vec<&str> = many.drives.iter().map(|drive| &*drive.result_hash).collect();
@@ -97,7 +97,7 @@ fn together_and_alone() -> (RunResult, Vec<Vec<Completion>>) {
 }
 
 #[test]
-fn the_counts_and_stages_of_drives_together_are_those_of_all_their_completions() {
+fn fleet_counts_sum_all_completions() {
     let (together, lists) = together_and_alone();
     let all = lists.concat();
     assert_eq!(together.requests, all.len() as u64);
@@ -115,7 +115,7 @@ fn the_counts_and_stages_of_drives_together_are_those_of_all_their_completions()
 }
 
 #[test]
-fn the_response_times_of_drives_together_are_those_of_all_their_completions() {
+fn fleet_response_times_cover_all_completions() {
     let (together, lists) = together_and_alone();
     let mut responses: Vec<u64> = lists.concat().iter().map(|c| c.response().ns()).collect();
     responses.sort_unstable();
@@ -127,7 +127,7 @@ fn the_response_times_of_drives_together_are_those_of_all_their_completions() {
 }
 
 #[test]
-fn the_shares_of_drives_together_weigh_each_drive_by_its_time() {
+fn fleet_shares_weigh_drives_by_time() {
     let (together, lists) = together_and_alone();
     let ends = lists.iter().map(|list| list.iter().map(|c| c.end.ns()).max().unwrap());
     let times: Vec<u64> = ends.collect();
@@ -166,7 +166,7 @@ fn write_trace(path: &Path, reads: impl Iterator<Item = (u32, u64)>) {
 }
 
 #[test]
-fn every_device_of_a_trace_has_a_drive_of_its_own() {
+fn trace_devices_get_own_drives() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.parquet");
     write_trace(&file, (0..300).map(|i| ([2, 9, 3, 9, 9][i as usize % 5], i * 7_919 % 1000 * 8)));
@@ -193,7 +193,7 @@ fn every_device_of_a_trace_has_a_drive_of_its_own() {
 }
 
 #[test]
-fn a_trace_may_be_larger_than_a_drive_when_none_of_its_devices_is() {
+fn trace_larger_than_drive_fits_fleet() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.parquet");
     // Of the 8.9 million blocks that a drive has.
@@ -206,7 +206,7 @@ fn a_trace_may_be_larger_than_a_drive_when_none_of_its_devices_is() {
 }
 
 #[test]
-fn progress_climbs_to_all_requests_of_all_drives() {
+fn fleet_progress_climbs_to_all_requests() {
     let array = "layout = \"independent\", drives = 4";
     let workload = "kind = \"closed\"\nrequests = 150_000\n";
     let mut reports = Vec::new();
@@ -222,7 +222,7 @@ fn progress_climbs_to_all_requests_of_all_drives() {
 }
 
 #[test]
-fn completions_of_independent_drives_cannot_be_observed() {
+fn fleet_completions_cannot_be_observed() {
     let experiment = experiment(&text(1, "layout = \"independent\"", false, CLOSED));
     let error = experiment.new_run().with_observer(&mut |_| {}).simulate().unwrap_err();
     assert!(error.to_string().contains("independent drives"), "{error}");

@@ -232,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn a_late_head_delays_the_foreground_by_what_is_counted(setting in any_setting()) {
+    fn late_head_delay_is_counted(setting in any_setting()) {
         let setting = Setting { electronics: None, requests: 1, outstanding: Some(1), ..setting };
         let prng = &mut Prng::new(setting.seed, "reckless");
         let start = Lbn::new(prng.below(setting.drive.blocks().get()));
@@ -309,7 +309,7 @@ fn untouched(setting: &Setting, planner: &mut dyn Planner) -> bool {
 
 /// The canary: were the comparison blind to a nanosecond, it would not see this planner.
 #[test]
-fn a_planner_that_is_a_nanosecond_too_greedy_is_caught() {
+fn planner_too_greedy_by_nanosecond_caught() {
     // From one surface to the other just as a sector has passed: in time to the nanosecond for the
     // one after the next, and a nanosecond late for it.
     let just_in_time = in_line(SimDuration::from_ms(1));
@@ -324,7 +324,7 @@ fn a_planner_that_is_a_nanosecond_too_greedy_is_caught() {
 
 /// The real rules use a gap to its last nanosecond, and one more is seen.
 #[test]
-fn the_real_planner_is_caught_when_it_takes_gaps_for_a_nanosecond_longer_than_they_are() {
+fn real_planner_overstating_gaps_is_caught() {
     let just_in_time = in_line(SimDuration::from_ms(1));
     let just_too_late = in_line(SimDuration::from_ns(1_000_001));
     for rule in [Rule::Greedy, Rule::Paths] {
@@ -339,7 +339,7 @@ fn the_real_planner_is_caught_when_it_takes_gaps_for_a_nanosecond_longer_than_th
 }
 
 #[test]
-fn tasks_get_most_of_the_random_settings_gaps_with_both_rules() {
+fn tasks_use_most_random_gaps() {
     for rule in [Rule::Greedy, Rule::Paths] {
         let settings = (0..40).filter_map(Setting::random);
         let free = settings
@@ -352,7 +352,7 @@ fn tasks_get_most_of_the_random_settings_gaps_with_both_rules() {
 }
 
 #[test]
-fn most_gaps_of_the_random_settings_are_used() {
+fn random_gaps_mostly_used() {
     let sum = |free: fn(&FreeTime) -> u64| -> u64 {
         let settings = (0..60).filter_map(Setting::random);
         let time =
@@ -364,7 +364,7 @@ fn most_gaps_of_the_random_settings_are_used() {
 }
 
 #[test]
-fn each_arm_of_an_experiment_has_its_planner_and_bandwidth_is_told() {
+fn arms_have_own_planners_and_bandwidth() {
     for (name, electronics, arms) in
         [("atlas10k", false, 1), ("atlas10k", true, 1), ("exos-2x18-18tb", true, 2)]
     {

@@ -168,7 +168,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_backup_has_every_block_before_it_is_written_over_and_once(
+    fn backup_has_blocks_once_before_overwrite(
         setting in any_setting(), greedy in any::<bool>(),
     ) {
         let rule = if greedy { Rule::Greedy } else { Rule::Paths };
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn the_order_of_a_backup_is_put_to_the_test() {
+fn backup_order_check_detects_loss() {
     let settings = || (0..60).filter_map(Setting::random).map(crowded);
     let copied: u64 = settings().map(|setting| run(&setting, Rule::Paths, true).copied).sum();
     assert!(copied > 300, "{copied} reads before writes");

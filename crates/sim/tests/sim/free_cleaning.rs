@@ -193,7 +193,7 @@ fn serve(drive: &Arc<Drive>, spec: LogDiskSpec, rule: Rule, seed: u64) -> Checke
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn no_live_block_is_lost_doubled_or_old_when_the_real_scheduler_reads(
+    fn cleaning_loses_no_live_block(
         free_below in 6u32..20,
         segments in 3u32..20,
         rule in prop::sample::select(vec![Rule::Greedy, Rule::Paths]),
@@ -206,7 +206,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_handed_out_before_it_was_read_or_after_it_was_aborted() {
+fn cleaning_hands_out_only_read_blocks() {
     let drive = one_surface();
     let (mut task, mut planner) = cleaning_task(&drive, Blocks::new(8), Options::default());
     let starts = [0, 8, 16].map(Lbn::new);

@@ -342,7 +342,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn writes_take_place_in_the_documented_order(
+    fn writes_follow_documented_order(
         setting in any_setting(), greedy in any::<bool>(),
     ) {
         run(&crowded(setting), if greedy { Rule::Greedy } else { Rule::Paths }, true);
@@ -350,7 +350,7 @@ proptest! {
 }
 
 #[test]
-fn the_order_of_writes_is_put_to_the_test() {
+fn write_order_check_detects_violations() {
     let settings = || (0..40).filter_map(Setting::random).map(crowded);
     let runs: Vec<Versions> = settings().map(|setting| run(&setting, Rule::Greedy, true)).collect();
     let sum = |of: fn(&Versions) -> u64| runs.iter().map(of).sum::<u64>();
@@ -394,7 +394,7 @@ impl Ends {
 }
 
 #[test]
-fn a_write_that_the_buffer_took_is_done_for_planners_when_it_is_on_the_media() {
+fn buffered_write_done_for_planners_on_media() {
     let drive = (0..)
         .find_map(|seed| Drive::build(&freewheel_testkit::drives::random_spec(seed)).ok())
         .unwrap();

@@ -47,7 +47,7 @@ fn replayed(has_fua: impl Fn(u64) -> bool) -> RunResult {
 }
 
 #[test]
-fn random_writes_with_fua_take_a_seek_and_half_a_turn_and_others_the_way_to_the_buffer() {
+fn fua_writes_take_seek_and_half_turn() {
     let ms = |ns: f64| ns / 1e6;
     let plain = replayed(|_| false);
     assert!(ms(plain.write_response.mean_ns) < 0.1, "{:?}", plain.write_response);
@@ -73,7 +73,7 @@ fn closed(drive: &str, clients: u32, more: &str) -> String {
 }
 
 #[test]
-fn on_every_way_to_the_drive_a_write_with_fua_is_no_hit_and_others_are() {
+fn fua_writes_are_no_hits_anywhere() {
     let ways = [
         "scheduler = { policy = \"sptf\" }",
         "array = { drives = 3 }",
@@ -98,7 +98,7 @@ fn on_every_way_to_the_drive_a_write_with_fua_is_no_hit_and_others_are() {
 }
 
 #[test]
-fn independent_drives_add_up_their_writes_with_fua() {
+fn fleet_sums_fua_writes() {
     let text = closed("atlas10k", 4, "array = { drives = 3, layout = \"independent\" }");
     let result = Experiment::new(parsed(&text)).unwrap().run().unwrap();
     let forced = result.fua_write_response.unwrap();

@@ -71,7 +71,7 @@ fn run(mut clients: Clients, overrides: &[&str]) -> (RunResult, Vec<Completion>)
 const IN_GAPS: &str = "cache.write_buffer.destage_in_gaps=true";
 
 #[test]
-fn without_other_destages_every_request_ends_at_the_same_nanosecond() {
+fn requests_unchanged_without_other_destages() {
     // This buffer holds every write of the run, so no ordinary destage begins.
     let large = ["cache.write_buffer.size=256MiB", "cache.write_buffer.max_age=1h"];
     for policy in ["fcfs", "sptf", "clook"] {
@@ -98,7 +98,7 @@ fn without_other_destages_every_request_ends_at_the_same_nanosecond() {
 }
 
 #[test]
-fn gaps_take_over_destages_of_a_busy_drive() {
+fn gaps_take_over_busy_destages() {
     let small = ["cache.write_buffer.size=4MiB", "scheduler.policy=sptf"];
     let clients = || Clients::new(16, 0.67, 24_000);
     let (without, _) = run(clients(), &small);
@@ -114,7 +114,7 @@ fn gaps_take_over_destages_of_a_busy_drive() {
 }
 
 #[test]
-fn gaps_of_a_drive_with_electronics_are_an_error_with_the_way_out() {
+fn gap_destages_with_electronics_refused() {
     for (key, words) in [
         ("electronics=true", "electronics = false"),
         ("drive=\"ultrastar-hc620-14tb\"", "host-managed"),

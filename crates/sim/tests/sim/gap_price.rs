@@ -19,7 +19,7 @@ fn run(text: &str, overrides: &[&str]) -> RunResult {
 
 /// Blocks that pass are not read again, so a gap has hardly a price.
 #[test]
-fn random_loads_leave_hardly_a_gap_to_the_drive() {
+fn random_loads_leave_hardly_any_gap() {
     let load =
         "workload = { kind = \"closed\", requests = 6000, outstanding = 8, think_time = \"30ms\" }";
     let result = run(&format!("{HOST}{load}"), &["host.scheduler.off_share=0"]);
@@ -31,7 +31,7 @@ fn random_loads_leave_hardly_a_gap_to_the_drive() {
 
 /// One request in four reads on, behind or before the last: such reads are hits, unless free work was there.
 #[test]
-fn a_sequential_reader_keeps_its_hits_and_its_gaps() {
+fn sequential_reader_keeps_hits_and_gaps() {
     let mut csv = String::from("arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n");
     let (mut prng, mut next) = (Prng::new(1, "reads"), 1u64 << 40);
     for at in 0..12_000u64 {

@@ -132,7 +132,7 @@ fn key_and_set(row: &str) -> (&str, &str) {
 }
 
 #[test]
-fn every_key_that_is_said_to_act_changes_the_outcome() {
+fn acting_keys_change_outcome() {
     let folder = tempfile::tempdir().unwrap();
     write_inputs(folder.path());
     let mut same = Vec::new();
@@ -150,7 +150,7 @@ fn every_key_that_is_said_to_act_changes_the_outcome() {
 }
 
 #[test]
-fn every_key_that_is_said_to_be_idle_changes_nothing() {
+fn idle_keys_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
     write_inputs(folder.path());
     for (text, row, when) in IDLE {
@@ -174,7 +174,7 @@ fn notes(text: &str, overrides: &[&str]) -> Vec<&'static str> {
 const CLOSED: &str = "workload = { kind = \"closed\", outstanding = 8, requests = 60 }";
 
 #[test]
-fn a_result_names_the_keys_that_changed_nothing_in_it() {
+fn result_names_idle_keys() {
     let bare = format!("drive = \"atlas10k\"\nelectronics = false\n{CLOSED}");
     let whole = format!("drive = \"atlas10k\"\n{CLOSED}");
     let cases: [(&str, &[&str], &str); 9] = [
@@ -209,7 +209,7 @@ fn a_result_names_the_keys_that_changed_nothing_in_it() {
 }
 
 #[test]
-fn a_policy_before_a_drive_that_takes_everything_is_said_to_have_no_choice() {
+fn policy_before_deep_drive_noted_idle() {
     let depth = |depth: u32| format!("queue_depth={depth}");
     let note = |at_drive: u32, outstanding: u32| {
         let outstanding = format!("workload.outstanding={outstanding}");
@@ -232,7 +232,7 @@ fn a_policy_before_a_drive_that_takes_everything_is_said_to_have_no_choice() {
 }
 
 #[test]
-fn a_key_that_asks_for_what_is_not_there_is_refused_with_the_way_out() {
+fn key_for_missing_thing_refused() {
     let says = |text: &str, set: &str| {
         let config = SimConfig::parse(text, "keys", &[set.to_owned()]).unwrap();
         Experiment::check(&config).unwrap_err().to_string()
@@ -285,7 +285,7 @@ fn keys_below<'a>(
 }
 
 #[test]
-fn every_key_of_the_schema_is_in_one_of_the_lists() {
+fn schema_keys_all_listed() {
     let schema = serde_json::to_value(schemars::schema_for!(SimConfig)).unwrap();
     let mut keys = BTreeSet::new();
     keys_below(&schema, &schema, ("", &[]), &mut keys);

@@ -117,28 +117,28 @@ fn near(drive: &Drive) -> u64 {
 }
 
 #[test]
-fn a_head_that_reads_on_behind_its_read_has_no_blocks_before_its_next_target() {
+fn head_reading_on_lacks_blocks_before_target() {
     let near = near(&experiment(&[]).drive);
     let each = far().map(|far| chosen(&[(0, Op::Read, near), (1, Op::Read, far)], BOTH[1]));
     assert!(each.sum::<u64>() > 1000);
 }
 
 #[test]
-fn a_head_that_has_paused_takes_the_blocks_before_its_target() {
+fn head_paused_takes_blocks_before_target() {
     let near = near(&experiment(&[]).drive);
     let each = far().map(|far| chosen(&[(0, Op::Read, near), (50_000, Op::Read, far)], BOTH[0]));
     assert!(each.sum::<u64>() > 1000);
 }
 
 #[test]
-fn a_head_that_wrote_takes_the_blocks_before_its_target() {
+fn head_after_write_takes_blocks_before_target() {
     let near = near(&experiment(&[]).drive);
     let each = far().map(|far| chosen(&[(0, Op::Write, near), (1, Op::Read, far)], BOTH[0]));
     assert!(each.sum::<u64>() > 1000);
 }
 
 #[test]
-fn a_head_at_the_end_of_its_track_takes_the_blocks_before_its_target() {
+fn head_at_track_end_takes_earlier_blocks() {
     let drive = experiment(&[]).drive;
     let (_, end) = drive.layout().track_bounds(Lbn::new(near(&drive)));
     let last = end.get() - 8;
@@ -147,7 +147,7 @@ fn a_head_at_the_end_of_its_track_takes_the_blocks_before_its_target() {
 }
 
 #[test]
-fn a_head_behind_whose_read_memory_holds_everything_takes_the_blocks_before_its_target() {
+fn head_with_full_memory_takes_earlier_blocks() {
     let drive = experiment(&[]).drive;
     let near = near(&drive);
     let (_, end) = drive.layout().track_bounds(Lbn::new(near));
@@ -171,7 +171,7 @@ fn a_head_behind_whose_read_memory_holds_everything_takes_the_blocks_before_its_
 /// Sector for sector: what is under the head, from the end of the first read until the head must leave to be
 /// in time, at the same end as without reading on.
 #[test]
-fn a_head_reads_on_what_passes_until_it_must_leave_and_its_request_takes_no_longer() {
+fn head_reads_on_until_seek_is_due() {
     let drive = experiment(&[]).drive;
     let near = near(&drive);
     for target in far() {

@@ -18,7 +18,7 @@ fn free_bytes(result: &RunResult) -> f64 {
 }
 
 #[test]
-fn the_less_is_allowed_on_tracks_of_requests_the_less_is_read_and_requests_are_the_same() {
+fn track_limit_reduces_reads_not_requests() {
     let all = run("");
     let merge = run(", same_track = \"merge\"");
     let never = run(", same_track = \"never\"");
@@ -32,7 +32,7 @@ fn the_less_is_allowed_on_tracks_of_requests_the_less_is_read_and_requests_are_t
 }
 
 #[test]
-fn a_margin_costs_free_bandwidth_and_leaves_the_requests_as_they_are() {
+fn margin_costs_bandwidth_not_requests() {
     let none = run("");
     let margins =
         ["0.1ms", "0.3ms", "0.8ms"].map(|margin| run(&format!(", conservatism = \"{margin}\"")));
@@ -45,7 +45,7 @@ fn a_margin_costs_free_bandwidth_and_leaves_the_requests_as_they_are() {
 }
 
 #[test]
-fn limits_of_a_planner_inside_are_refused_for_a_scheduler_outside_with_the_way_out() {
+fn inside_limits_refused_for_outside_scheduler() {
     for keys in ["conservatism = \"0.3ms\"", "same_track = \"merge\""] {
         let text = format!(
             "drive = \"atlas10k\"\nhost = {{}}\nfreeblock = {{ {keys} }}\n[workload]\nkind = \"closed\"\n"

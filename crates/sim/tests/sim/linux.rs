@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn every_request_is_done_once_and_its_stages_add_up(
+    fn requests_done_once_with_stages_summed(
         row in prop::sample::select(LINUX_SCHEDULERS),
         drive in prop::sample::select(&["atlas10k", "exos-x24-24tb", "cheetah4lp"][..]),
         more in prop::sample::select(&SYSTEMS[..]),
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn none_is_first_come_first_served_in_front_of_the_drive_where_no_requests_adjoin(
+    fn none_is_fcfs_before_drive(
         // On the smallest drive some requests adjoin by chance.
         drive in prop::sample::select(library::names().into_iter().filter(|name| *name != "tr96").collect::<Vec<_>>()),
         more in prop::sample::select(&SYSTEMS[..3]),
@@ -75,7 +75,7 @@ proptest! {
 
 /// Adjoining writes of one instant, each by another client.
 #[test]
-fn merged_requests_end_at_one_instant_and_each_is_counted() {
+fn merged_requests_end_together_and_count() {
     let sequential = "[workload]\nkind = \"closed\"\nrequests = 2000\noutstanding = 60\n\
                       pattern = { read_share = 0.0, local_share = 1.0, local_sd = \"16KiB\" }\n";
     let text = |policy: &str| {
@@ -97,7 +97,7 @@ fn queues(policy: &str, outstanding: u32, more: &str) -> [f64; 2] {
 }
 
 #[test]
-fn queue_time_is_told_apart_by_where_it_passes() {
+fn queue_time_split_by_place() {
     let [host, drive] = queues("none", 32, "");
     assert!(host == 0.0 && drive > 10.0, "the drive has room for all: {host} and {drive} ms");
     let [host, drive] = queues("none", 100, "");
@@ -110,7 +110,7 @@ fn queue_time_is_told_apart_by_where_it_passes() {
 }
 
 #[test]
-fn a_scheduler_that_predicts_refuses_the_rules_of_linux() {
+fn predicting_scheduler_refuses_linux_rules() {
     for row in LINUX_SCHEDULERS {
         let config = config(row.name, "atlas10k", 1, 1, "host = {}");
         let error = Experiment::new(config).unwrap_err().to_string();
@@ -121,7 +121,7 @@ fn a_scheduler_that_predicts_refuses_the_rules_of_linux() {
 }
 
 #[test]
-fn parameters_are_keys_of_the_scheduler_and_change_the_run() {
+fn scheduler_parameters_are_keys_changing_run() {
     let run = |parameters: &str| {
         let text = format!(
             "drive = \"atlas10k\"\nscheduler = {{ policy = \"mq-deadline\"{parameters} }}\n\

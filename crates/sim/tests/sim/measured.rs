@@ -82,7 +82,7 @@ fn outstanding_ns(list: &[Completion], from: SimTime) -> u128 {
 }
 
 #[test]
-fn a_warm_up_changes_not_one_nanosecond() {
+fn warm_up_changes_no_nanosecond() {
     for text in [OPEN, CLOSED] {
         let (plain, expected) = run(text, &[]);
         for more in [&["warm_up=0.4"][..], &["slices=5"], &["warm_up=0.43", "slices=7"]] {
@@ -93,7 +93,7 @@ fn a_warm_up_changes_not_one_nanosecond() {
 }
 
 #[test]
-fn results_are_the_sums_over_what_arrives_after_the_warm_up() {
+fn results_sum_arrivals_after_warm_up() {
     for text in [OPEN, CLOSED] {
         let bare = ["warm_up=0.4", "electronics=false"];
         let (result, list) = run(text, &bare);
@@ -118,7 +118,7 @@ fn results_are_the_sums_over_what_arrives_after_the_warm_up() {
 }
 
 #[test]
-fn every_slice_is_the_sum_over_its_own_arrivals() {
+fn slices_sum_own_arrivals() {
     for text in [OPEN, CLOSED] {
         let (result, list) = run(text, &["warm_up=0.2", "slices=4", "electronics=false"]);
         let counted = &list[300..];
@@ -138,7 +138,7 @@ fn every_slice_is_the_sum_over_its_own_arrivals() {
 }
 
 #[test]
-fn without_a_warm_up_slices_make_up_the_whole_run() {
+fn slices_without_warm_up_cover_run() {
     let (whole, _) = run(OPEN, &[]);
     let (mut result, _) = run(OPEN, &["slices=6"]);
     let slices = std::mem::take(&mut result.slices);
@@ -150,7 +150,7 @@ fn without_a_warm_up_slices_make_up_the_whole_run() {
 }
 
 #[test]
-fn a_busy_drive_with_a_queue_inside_is_busy_all_the_time_after_the_warm_up() {
+fn busy_drive_stays_busy_after_warm_up() {
     let (result, _) = run(CLOSED, &["warm_up=0.5", "queue_depth=4"]);
     assert!((0.98..=1.0).contains(&result.utilisation), "{}", result.utilisation);
     let shares = result.busy_shares;
@@ -158,7 +158,7 @@ fn a_busy_drive_with_a_queue_inside_is_busy_all_the_time_after_the_warm_up() {
 }
 
 #[test]
-fn counters_of_a_cache_are_those_after_the_warm_up() {
+fn cache_counters_start_after_warm_up() {
     let with = |more: &[&str]| run(OPEN, &[&["electronics=false"], &QUEUE[..], more].concat());
     let (result, list) = with(&["warm_up=0.4", "slices=3"]);
     let work = result.cache.unwrap();
@@ -172,7 +172,7 @@ fn counters_of_a_cache_are_those_after_the_warm_up() {
 }
 
 #[test]
-fn a_warm_cache_misses_less_than_a_cold_one() {
+fn warm_cache_misses_less_than_cold() {
     let local = ["cache.size=64MiB", "workload.pattern.local_share=0.9", "workload.mean_gap=20ms"];
     let misses = |work: CacheWork| work.read_misses as f64 / work.reads as f64;
     let (cold, _) = run(OPEN, &local);
@@ -182,7 +182,7 @@ fn a_warm_cache_misses_less_than_a_cold_one() {
 }
 
 #[test]
-fn each_independent_drive_has_its_warm_up() {
+fn independent_drives_have_own_warm_up() {
     let drives = ["array.layout=independent", "array.drives=3", "warm_up=0.4", "slices=2"];
     let experiment = Experiment::new(config(OPEN, &drives)).unwrap();
     let result = experiment.run().unwrap();
@@ -204,7 +204,7 @@ fn each_independent_drive_has_its_warm_up() {
 }
 
 #[test]
-fn what_has_no_warm_up_is_refused() {
+fn warm_up_refused_where_impossible() {
     let refusal = |overrides: &[&str]| {
         let error = Experiment::new(config(OPEN, overrides)).unwrap_err();
         error.to_string()

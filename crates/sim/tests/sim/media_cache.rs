@@ -19,7 +19,7 @@ const BURST: &str = "slices = 10\nworkload = { kind = \"closed\", requests = 180
                      pattern = { read_share = 0, size = \"64KiB\" } }";
 
 #[test]
-fn a_burst_is_fast_until_the_cache_is_full_and_then_each_write_waits_for_a_band() {
+fn burst_fast_until_media_cache_full() {
     let result = run(BURST);
     let means: Vec<f64> =
         result.slices.iter().map(|slice| slice.writes.response_ns_mean / 1e6).collect();
@@ -56,7 +56,7 @@ fn sequential_writes_never_meet_the_cache() {
 }
 
 #[test]
-fn free_work_inside_such_a_drive_is_refused() {
+fn free_work_inside_media_cache_refused() {
     let text = "drive = \"archive-st5000as0011-5tb\"\nfreeblock = { tasks = [{}] }\n\
                 workload = { kind = \"closed\" }";
     let error = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).err().unwrap();

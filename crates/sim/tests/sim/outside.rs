@@ -262,7 +262,7 @@ fn all_blocks(drive: &Arc<Drive>, writes: bool) -> Tasks {
 }
 
 #[test]
-fn a_drive_without_jitter_is_predicted_to_the_nanosecond() {
+fn jitterless_drive_predicted_to_nanosecond() {
     let outcome = Setting::bare().run();
     let errors = outcome.errors();
     assert!(errors.len() as u64 > Setting::bare().requests, "{} errors", errors.len());
@@ -271,7 +271,7 @@ fn a_drive_without_jitter_is_predicted_to_the_nanosecond() {
 }
 
 #[test]
-fn commands_that_are_sent_together_are_processed_one_after_the_other() {
+fn commands_sent_together_processed_in_turn() {
     let mut setting = Setting::bare();
     setting.real.overhead.read = us(700);
     setting.believed = setting.real.clone();
@@ -319,7 +319,7 @@ impl ForegroundObserver for Impatient<'_> {
 }
 
 #[test]
-fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searches_may_go_on() {
+fn clients_unaffected_by_search_length() {
     for policy in [PolicySpec::Fcfs, PolicySpec::Sptf] {
         let setting = |steps_max| Setting { policy, steps_max, requests: 1500, ..Setting::bare() };
         let [none, some, all] = [0, 20, u64::MAX].map(|steps_max| setting(steps_max).run());
@@ -337,7 +337,7 @@ fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searc
 }
 
 #[test]
-fn writes_in_gaps_are_predicted_to_the_nanosecond_and_delay_nobody() {
+fn gap_writes_predicted_and_delay_nobody() {
     let write = Setting { writes: true, ..Setting::bare() };
     // A drive that would answer at once, and has to wait for the media.
     let forced = buffering(write.clone(), WriteCache::On);
@@ -367,7 +367,7 @@ fn writes_in_gaps_are_predicted_to_the_nanosecond_and_delay_nobody() {
 }
 
 #[test]
-fn writes_in_gaps_keep_the_budget_and_write_every_block_once_or_a_client_does() {
+fn gap_writes_keep_budget_writing_once() {
     let (outcome, later) = behind_a_scan(|plain| Setting { writes: true, ..plain });
     let budget = PredictionSpec::default().budget;
     assert!(outcome.account.free_written_blocks > 100_000, "{:?}", outcome.account);
@@ -431,7 +431,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
 
     #[test]
-    fn any_drive_without_jitter_is_predicted_to_the_nanosecond_and_nothing_is_late(
+    fn random_jitterless_drive_predicted_never_late(
         setting in any_setting()
     ) {
         let outcome = setting.run();
@@ -476,7 +476,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..Default::default() })]
 
     #[test]
-    fn learned_margins_hold_their_budget_on_any_drive(setting in any_jittery_setting()) {
+    fn learned_margins_hold_budget_everywhere(setting in any_jittery_setting()) {
         let outcome = setting.run();
         let (allowed, account) = (allowed(&outcome, &setting), outcome.account);
         prop_assert!(account.delay_ns <= allowed.ns().into(), "{allowed}: {account:?}");
@@ -489,7 +489,7 @@ proptest! {
 
 /// A margin is an eighth of a turn at most.
 #[test]
-fn learned_margins_hold_their_budget_where_seeks_are_off_by_more_than_any_margin() {
+fn learned_margins_hold_budget_despite_seek_errors() {
     let mut read = Vec::new();
     for jitter in [us(800), us(1000), us(2500)] {
         let jittery = Setting::jittery(jitter);
@@ -504,7 +504,7 @@ fn learned_margins_hold_their_budget_where_seeks_are_off_by_more_than_any_margin
 }
 
 #[test]
-fn learned_margins_read_more_than_the_constant_they_begin_with_and_hold_the_budget() {
+fn learned_margins_read_more_than_constant() {
     let constant = Setting::jittery(us(50));
     let start = PredictionSpec { conservatism: self::constant(300), ..constant.scheduler };
     let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..constant.scheduler };
@@ -518,7 +518,7 @@ fn learned_margins_read_more_than_the_constant_they_begin_with_and_hold_the_budg
 }
 
 #[test]
-fn a_drive_whose_seeks_vary_more_inward_has_longer_margins_that_way_and_the_budget_is_held() {
+fn learned_margins_longer_for_inward_jitter() {
     let even = Setting::jittery(us(30));
     let behaviour = Behaviour { seek_jitter_inward: Some(us(250)), ..even.behaviour };
     let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..even.scheduler };
@@ -536,7 +536,7 @@ fn a_drive_whose_seeks_vary_more_inward_has_longer_margins_that_way_and_the_budg
 }
 
 #[test]
-fn what_a_drive_does_for_itself_does_not_widen_learned_margins() {
+fn learned_margins_ignore_internal_work() {
     let jittery = Setting::jittery(us(50));
     let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
     let quiet = Setting { scheduler, requests: 8000, ..jittery };
@@ -550,7 +550,7 @@ fn what_a_drive_does_for_itself_does_not_widen_learned_margins() {
 }
 
 #[test]
-fn merged_free_work_leaves_the_foreground_of_a_drive_without_jitter_as_it_is() {
+fn merged_free_work_leaves_foreground_unchanged() {
     let with = Setting::bare();
     let without = Setting { free: false, ..with.clone() };
     let (with, without) = (with.run(), without.run());
@@ -563,7 +563,7 @@ fn merged_free_work_leaves_the_foreground_of_a_drive_without_jitter_as_it_is() {
 }
 
 #[test]
-fn a_margin_as_long_as_the_jitter_makes_nothing_late() {
+fn margin_covering_jitter_prevents_lateness() {
     let outcome = Setting::jittery(us(50)).run();
     assert!(outcome.account.late_behind_free <= 1, "{:?}", outcome.account);
     let bold = Setting::jittery(us(50));
@@ -573,7 +573,7 @@ fn a_margin_as_long_as_the_jitter_makes_nothing_late() {
 
 /// Requests in the order of their arrival, always enough of them: what delays one delays the end.
 #[test]
-fn the_delay_of_the_foreground_is_what_its_end_comes_later() {
+fn foreground_delay_is_later_end() {
     let bold = Setting::jittery(us(50));
     let bold = Setting { scheduler: Setting::bare().scheduler, think_time: us(0), ..bold };
     let alone = Setting { free: false, ..bold.clone() };
@@ -587,7 +587,7 @@ fn the_delay_of_the_foreground_is_what_its_end_comes_later() {
 }
 
 #[test]
-fn head_times_are_predicted_as_well_as_by_fast02() {
+fn head_times_predicted_like_fast02() {
     let outcome = Setting { free: false, ..Setting::jittery(us(50)) }.run();
     let share = outcome.share_within(50_000);
     assert!(share >= 0.975, "{share}");
@@ -603,7 +603,7 @@ fn replies_that_come_late_cost_little() {
 }
 
 #[test]
-fn a_spindle_that_is_slower_than_its_data_sheet_is_followed() {
+fn slow_spindle_is_followed() {
     let setting = Setting::jittery(us(50));
     let mut real = setting.real.clone();
     real.rotation_period = SimDuration::from_ns(real.rotation_period.ns() * 1_000_080 / 1_000_000);
@@ -613,7 +613,7 @@ fn a_spindle_that_is_slower_than_its_data_sheet_is_followed() {
 }
 
 #[test]
-fn internal_activity_costs_its_own_time_and_no_burst_of_bad_decisions() {
+fn internal_activity_costs_only_own_time() {
     let quiet = Setting::jittery(us(50));
     let activity = Activity { every: MS * 500, lasts: MS * 20 };
     let behaviour = Behaviour { activity: Some(activity), ..quiet.behaviour };
@@ -631,7 +631,7 @@ fn internal_activity_costs_its_own_time_and_no_burst_of_bad_decisions() {
 }
 
 #[test]
-fn a_reply_from_the_buffer_is_recognised_and_the_next_command_predicted_again() {
+fn buffer_reply_recognised_and_prediction_resumes() {
     let spec = library::spec("atlas10k").unwrap();
     let setting = Setting { real: spec.clone(), believed: spec, ..Setting::jittery(us(50)) };
     let outcome = setting.run();
@@ -642,7 +642,7 @@ fn a_reply_from_the_buffer_is_recognised_and_the_next_command_predicted_again() 
 }
 
 #[test]
-fn commands_of_their_own_on_a_track_are_sent_only_where_that_is_allowed() {
+fn own_track_commands_sent_where_allowed() {
     let paper = Setting::jittery(us(50));
     let distinct = PredictionSpec { same_track: SameTrack::Distinct, ..paper.scheduler };
     let never = PredictionSpec { same_track: SameTrack::Never, ..paper.scheduler };
@@ -667,7 +667,7 @@ fn commands_of_their_own_on_a_track_are_sent_only_where_that_is_allowed() {
 }
 
 #[test]
-fn every_block_of_a_scan_is_delivered_once() {
+fn scan_delivers_each_block_once() {
     let small = Setting::small();
     let outcome = small.run();
     outcome.assert_scanned(&small);
@@ -676,7 +676,7 @@ fn every_block_of_a_scan_is_delivered_once() {
 }
 
 #[test]
-fn each_actuator_of_a_drive_is_predicted_by_a_scheduler_of_its_own() {
+fn actuators_predicted_by_own_schedulers() {
     let text = "drive = \"exos-2x18-18tb\"\nhost = {}\n[workload]\nkind = \"closed\"\n\
                 requests = 1000\noutstanding = 8\n";
     let config = SimConfig::parse(text, "test", &[]).unwrap();
@@ -734,7 +734,7 @@ fn behind_a_scan(make: impl Fn(Setting) -> Setting) -> (Outcome, f64) {
 }
 
 #[test]
-fn a_scan_of_a_drive_that_reorders_is_whole_and_every_request_is_answered_once() {
+fn reordering_drive_scan_is_whole() {
     let small = reordering(learning(Setting::small()));
     let outcome = small.run();
     assert!(outcome.overtaken() > 20, "{}", outcome.overtaken());
@@ -748,7 +748,7 @@ fn a_scan_of_a_drive_that_reorders_is_whole_and_every_request_is_answered_once()
 }
 
 #[test]
-fn free_work_of_a_drive_that_reorders_costs_the_foreground_no_more_than_the_budget() {
+fn reordering_drive_free_work_within_budget() {
     for (make, least) in
         [(reordering as fn(Setting) -> Setting, 50), (|plain| eager(reordering(plain)), 5000)]
     {
@@ -763,8 +763,7 @@ fn free_work_of_a_drive_that_reorders_costs_the_foreground_no_more_than_the_budg
 /// The host does not see the drive's own destages. The scheduler plans free work for gaps that do not
 /// exist, and cannot tell its delays from those of destages. Hence the advice to switch the cache off.
 #[test]
-fn a_scan_of_a_drive_that_answers_writes_at_once_is_whole_but_holds_the_budget_only_as_far_as_is_seen()
- {
+fn write_caching_drive_scan_is_whole() {
     let small = buffering(learning(Setting::small()), WriteCache::On);
     let outcome = small.run();
     outcome.assert_answered_once(&small);
@@ -795,7 +794,7 @@ fn of_512e(plain: Setting, is_known: bool) -> Setting {
 }
 
 #[test]
-fn writes_of_part_sectors_are_predicted_to_the_nanosecond_where_the_sectors_are_known() {
+fn part_sector_writes_predicted_when_known() {
     let outcome = of_512e(Setting::bare(), true).run();
     let account = outcome.account;
     let is_part = |finished: &&Finished| {
@@ -816,7 +815,7 @@ fn writes_of_part_sectors_are_predicted_to_the_nanosecond_where_the_sectors_are_
 }
 
 #[test]
-fn free_work_beside_part_sectors_holds_the_budget_and_is_lost_only_where_nobody_knows_of_them() {
+fn part_sectors_keep_free_work_budget() {
     let budget = PredictionSpec::default().budget;
     let of = |is_known| behind_a_scan(|plain| of_512e(plain, is_known));
     let [(known, later_known), (unknown, later_unknown)] = [true, false].map(of);
@@ -842,7 +841,7 @@ fn of_4kn(more: &str) -> String {
 const PATTERN_OF_4KN: &str = "workload = { kind = \"closed\", requests = 600, outstanding = 4, pattern = { size = \"64KiB\" } }\n";
 
 #[test]
-fn less_than_sectors_of_a_4kn_drive_is_refused_by_its_key_with_the_way_out() {
+fn part_sectors_on_4kn_drive_refused() {
     let closed =
         |pattern: &str| format!("workload = {{ kind = \"closed\", pattern = {{ {pattern} }} }}\n");
     for (text, start) in [
@@ -871,7 +870,7 @@ fn less_than_sectors_of_a_4kn_drive_is_refused_by_its_key_with_the_way_out() {
 }
 
 #[test]
-fn a_task_on_a_4kn_drive_ends_where_a_sector_does() {
+fn task_on_4kn_ends_with_sector() {
     for (keys, start) in [
         ("length = \"6KiB\"", "freeblock: tasks[0]: `length` is 6KiB"),
         ("length = \"6KiB\", block_size = \"2KiB\"", "freeblock: tasks[0]: `block_size` is 2KiB"),
@@ -888,7 +887,7 @@ fn a_task_on_a_4kn_drive_ends_where_a_sector_does() {
 }
 
 #[test]
-fn a_4kn_drive_is_sent_whole_sectors_alone_whatever_its_file_says() {
+fn drive_4kn_gets_only_whole_sectors() {
     for rule in ["paths", "greedy"] {
         let free = format!(
             "freeblock = {{ rule = \"{rule}\", tasks = [{{ block_size = \"64KiB\" }}] }}\n"
@@ -903,7 +902,7 @@ fn a_4kn_drive_is_sent_whole_sectors_alone_whatever_its_file_says() {
 }
 
 #[test]
-fn a_trace_that_asks_a_4kn_drive_for_part_sectors_is_refused_with_its_record() {
+fn trace_with_part_sectors_refused_on_4kn() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.csv");
     std::fs::write(

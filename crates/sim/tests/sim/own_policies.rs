@@ -23,7 +23,7 @@ fn hash(experiment: &Experiment) -> String {
 }
 
 #[test]
-fn an_own_policy_decides_on_every_arm_and_in_clones() {
+fn own_policy_decides_on_arms_and_clones() {
     for more in ["", "electronics = false", "array = { drives = 2, stripe_unit = \"64KiB\" }"] {
         let sptf = experiment(&format!("scheduler = {{ policy = \"sptf\" }}\n{more}"));
         let own = sptf.clone().with_policy("mine".into(), |_| in_order()).unwrap();
@@ -37,7 +37,7 @@ fn an_own_policy_decides_on_every_arm_and_in_clones() {
 }
 
 #[test]
-fn an_own_policy_is_refused_where_something_else_decides() {
+fn own_policy_refused_where_others_decide() {
     let refused = |more: &str| {
         let own = experiment(more).with_policy("mine".into(), |_| in_order());
         own.map(drop).unwrap_err().to_string()
@@ -67,7 +67,7 @@ impl KeyPolicy for Fifo {
 }
 
 #[test]
-fn an_own_cache_policy_evicts_from_the_read_cache() {
+fn own_cache_policy_evicts_read_cache() {
     // Requests stay close to each other, so that blocks are read again.
     let with = |policy: &str| {
         let text = format!(

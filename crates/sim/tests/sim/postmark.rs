@@ -29,7 +29,7 @@ fn operations(spec: PostmarkSpec, transactions: usize, seed: u64) -> (Vec<FileOp
 }
 
 #[test]
-fn operations_come_in_the_proportions_asked_for() {
+fn operations_come_in_given_proportions() {
     let spec = PostmarkSpec::osdi00(5_000);
     let (pool, transactions) = operations(spec, 20_000, 1);
     assert_eq!(pool.len(), 5_000);
@@ -47,7 +47,7 @@ fn operations_come_in_the_proportions_asked_for() {
 }
 
 #[test]
-fn files_are_of_five_to_ten_kilobytes_and_spread_over_the_subdirectories() {
+fn files_sized_and_spread_as_configured() {
     let (pool, _) = operations(PostmarkSpec::osdi00(20_000), 0, 1);
     let mut by_directory = vec![0u32; 100];
     let mut sum = 0;
@@ -63,7 +63,7 @@ fn files_are_of_five_to_ten_kilobytes_and_spread_over_the_subdirectories() {
 }
 
 #[test]
-fn operations_are_on_files_that_exist_and_none_outgrows_the_greatest_size() {
+fn operations_hit_existing_files_within_size() {
     let (pool, transactions) = operations(PostmarkSpec::osdi00(300), 20_000, 3);
     let mut sizes = BTreeMap::new();
     for op in pool.iter().chain(&transactions) {
@@ -81,7 +81,7 @@ fn operations_are_on_files_that_exist_and_none_outgrows_the_greatest_size() {
 }
 
 #[test]
-fn a_file_is_read_from_the_blocks_that_it_was_written_to() {
+fn file_read_from_blocks_written() {
     let (pool, transactions) = operations(PostmarkSpec::osdi00(300), 5_000, 3);
     let mut commands = VecDeque::new();
     let mut files = SmallFiles::new(100, MetadataWrites::Delayed, &mut commands);
@@ -134,7 +134,7 @@ fn a_file_is_read_from_the_blocks_that_it_was_written_to() {
 }
 
 #[test]
-fn metadata_go_to_the_log_at_once_or_with_the_data() {
+fn metadata_logged_at_once_or_with_data() {
     let commands = |metadata| {
         let mut commands = VecDeque::new();
         let mut files = SmallFiles::new(1, metadata, &mut commands);
@@ -213,21 +213,21 @@ fn freeblock(files: u32, seed: u64) -> Pass {
 }
 
 #[test]
-fn a_run_depends_on_its_seed_and_nothing_else() {
+fn postmark_run_depends_only_on_seed() {
     assert_eq!(original(1_500, 1), original(1_500, 1));
     assert_ne!(original(1_500, 1), original(1_500, 2));
     assert_eq!(freeblock(1_500, 1), freeblock(1_500, 1));
 }
 
 #[test]
-fn how_full_a_log_will_be_is_known_without_running_it() {
+fn log_fullness_known_without_run() {
     let spec = PostmarkSpec { transactions: 3_000, ..PostmarkSpec::osdi00(1_500) };
     let share = used_blocks(spec, 2, 1) / f64::from(SMALL_LOG.capacity_blocks());
     assert_eq!(share, original(1_500, 1).utilisation);
 }
 
 #[test]
-fn a_cache_that_holds_every_file_leaves_only_computing() {
+fn cache_of_all_files_leaves_computing() {
     let pass = original(100, 1);
     assert_eq!((pass.work.fetched_blocks, pass.work.segments_written), (0, 0));
     assert_eq!(pass.cleaning.total(), SimDuration::ZERO);
@@ -236,7 +236,7 @@ fn a_cache_that_holds_every_file_leaves_only_computing() {
 }
 
 #[test]
-fn the_fuller_the_log_the_more_of_the_time_goes_into_cleaning() {
+fn cleaning_share_grows_with_log_fullness() {
     let passes = [1_000, 1_500, 2_000, 2_250].map(|files| original(files, 1));
     let share = |pass: &Pass| pass.cleaning.total().as_secs_f64() / pass.elapsed.as_secs_f64();
     assert!(passes.windows(2).all(|pair| pair[0].utilisation < pair[1].utilisation));
@@ -249,7 +249,7 @@ fn the_fuller_the_log_the_more_of_the_time_goes_into_cleaning() {
 }
 
 #[test]
-fn freeblock_cleaning_saves_most_of_what_cleaning_costs() {
+fn freeblock_cleaning_saves_most_of_cost() {
     let (original, freeblock) = (original(2_000, 1), freeblock(2_000, 1));
     let (ideal, rate) = (original.rate_without_cleaning(), freeblock.rate());
     assert!(rate < ideal, "{rate} a second, ideal {ideal}");
@@ -278,7 +278,7 @@ impl Source for Again {
 }
 
 #[test]
-fn cleaning_in_gaps_delays_no_request_by_a_nanosecond() {
+fn gap_cleaning_delays_no_request() {
     let (pass, served, free) = freeblock_served(2_000, 1);
     assert!(pass.work.free_copied_blocks > 1_000 && free.gaps_used > 1_000, "{free:?}");
     assert_eq!((free.gaps_late, free.foreground_delay_ns), (0, 0));
@@ -306,7 +306,7 @@ fn postmark(cleaner: &str) -> PostmarkResult {
 }
 
 #[test]
-fn an_experiment_runs_the_same_process_and_ideal_is_original_without_its_cleaning() {
+fn postmark_experiment_runs_same_process() {
     let experiment = experiment("original");
     let Workload::Postmark(workload) = &experiment.config.workload else { unreachable!() };
     let spec = PostmarkSpec { transactions: workload.transactions, ..PostmarkSpec::osdi00(38_500) };
@@ -334,7 +334,7 @@ fn an_experiment_runs_the_same_process_and_ideal_is_original_without_its_cleanin
 }
 
 #[test]
-fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
+fn postmark_conflicts_refused_with_remedy() {
     for (keys, message) in [
         ("workload.size_min = \"10KiB\"", "`size_min` is 10KiB and `size_max` 10KiB"),
         ("workload.size_max = \"1MiB\"", "`size_min` is 5KiB and `size_max` 1MiB"),
@@ -366,7 +366,7 @@ fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn the_log_is_as_full_as_asked_for_whatever_the_sizes_of_files() {
+fn log_fullness_matches_at_any_file_size() {
     for (size_min, size_max) in [(1, 28), (1, 4), (5, 10), (10, 20), (20, 28), (27, 28)] {
         for share in [0.1, 0.6, 0.9] {
             let keys = format!(

@@ -52,7 +52,7 @@ fn without_completions() -> Vec<Record> {
 }
 
 #[test]
-fn think_times_are_written_as_a_word_or_as_a_speedup() {
+fn think_times_are_word_or_speedup() {
     let think_time = |text: &str| match config(&[text]).workload {
         Workload::Trace(trace) => trace.think_time,
         _ => unreachable!("it is a trace"),
@@ -79,7 +79,7 @@ fn think_times_are_written_as_a_word_or_as_a_speedup() {
 }
 
 #[test]
-fn a_faster_processor_and_none_at_all_bring_requests_sooner() {
+fn faster_processor_brings_requests_sooner() {
     let elapsed = |text: &str| run(&[&format!("workload.think_time={text}")]).elapsed_ns;
     let [kept, faster, endless, removed] =
         ["kept", "{ speedup = 4 }", "{ speedup = inf }", "removed"].map(elapsed);
@@ -88,7 +88,7 @@ fn a_faster_processor_and_none_at_all_bring_requests_sooner() {
 }
 
 #[test]
-fn arrivals_come_sooner_by_their_factor_and_by_nothing_else() {
+fn arrivals_scale_by_factor_only() {
     let arrivals = |speedup: &str| {
         let speedup = format!("workload.arrival_speedup={speedup}");
         let experiment = config(&["workload.replay=arrivals", &speedup]);
@@ -107,7 +107,7 @@ fn arrivals_come_sooner_by_their_factor_and_by_nothing_else() {
 }
 
 #[test]
-fn a_pace_that_the_replay_does_not_take_is_refused() {
+fn pace_foreign_to_replay_refused() {
     let arrivals = "workload.replay=arrivals";
     let refused = refusal(&[arrivals, "workload.think_time=removed"]);
     assert!(refused.contains("`think_time` needs a dependent replay"), "{refused}");
@@ -118,7 +118,7 @@ fn a_pace_that_the_replay_does_not_take_is_refused() {
 }
 
 #[test]
-fn a_warm_up_counts_the_requests_of_the_devices_that_take_part() {
+fn warm_up_counts_participating_devices() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plain.parquet");
     let file = write_trace(&path, &without_completions());
@@ -154,7 +154,7 @@ fn with_completions_of(file: &str, drive: &str) -> Vec<Record> {
 }
 
 #[test]
-fn inferred_completions_are_those_of_the_reference_drive_written_into_the_trace() {
+fn inferred_completions_match_reference_drive() {
     let folder = tempfile::tempdir().unwrap();
     let bare = write_trace(&folder.path().join("bare.parquet"), &bursts());
     let dependent = "workload.replay=dependent";
@@ -181,7 +181,7 @@ fn inferred_completions_are_those_of_the_reference_drive_written_into_the_trace(
 }
 
 #[test]
-fn a_reference_drive_that_no_replay_takes_is_refused() {
+fn reference_drive_without_replay_refused() {
     let folder = tempfile::tempdir().unwrap();
     let bare = write_trace(&folder.path().join("bare.parquet"), &without_completions());
     for overrides in [&[][..], &["workload.replay=dependent"], &[&bare]] {
@@ -222,7 +222,7 @@ fn completions(overrides: &[&str]) -> Vec<(u64, Op, u64, u64)> {
 }
 
 #[test]
-fn traces_merged_by_arrival_are_their_requests_in_order_end_to_end() {
+fn merged_traces_keep_arrival_order() {
     let folder = tempfile::tempdir().unwrap();
     let [one, two, both] = ["one", "two", "both"].map(|name| folder.path().join(name));
     let (first, second) = (bursts(), other_bursts());
@@ -249,7 +249,7 @@ fn traces_merged_by_arrival_are_their_requests_in_order_end_to_end() {
 }
 
 #[test]
-fn merged_streams_have_parents_and_windows_of_their_own() {
+fn merged_streams_have_own_parents_and_windows() {
     let folder = tempfile::tempdir().unwrap();
     let recorded = format!("{RECORDED}/sqlite-ext4.csv.zst");
     let other = format!("{RECORDED}/fileserver-ext4.csv.zst");
@@ -273,7 +273,7 @@ fn merged_streams_have_parents_and_windows_of_their_own() {
 }
 
 #[test]
-fn a_merge_that_cannot_be_is_refused_and_paths_count_from_the_experiment() {
+fn merge_impossible_refused_with_relative_paths() {
     let merge = format!("workload.merge=['{RECORDED}/fileserver-ext4.csv.zst']");
     let refused = refusal(&[&merge, "workload.device=0"]);
     assert!(refused.contains("`merge` and `device` exclude each other"), "{refused}");

@@ -27,7 +27,7 @@ fn refusal(overrides: &[&str]) -> String {
 }
 
 #[test]
-fn a_scale_runs_like_the_drive_file_scaled_by_hand() {
+fn scale_matches_drive_scaled_by_hand() {
     let folder = tempfile::tempdir().unwrap();
     let year = Scaling::by_years(2.0, &YearlyRates::HISTORICAL);
     for (overrides, scaling) in [
@@ -44,7 +44,7 @@ fn a_scale_runs_like_the_drive_file_scaled_by_hand() {
 }
 
 #[test]
-fn nothing_changes_without_factors() {
+fn scale_without_factors_changes_nothing() {
     let plain = run(config(&[]));
     assert_eq!(run(config(&["scale.years=0"])), plain);
     assert_eq!(run(config(&["scale={ surfaces = 1.0, seek = 1.0 }"])), plain);
@@ -52,7 +52,7 @@ fn nothing_changes_without_factors() {
 }
 
 #[test]
-fn a_factor_that_no_drive_has_is_refused_with_its_key_and_the_way_out() {
+fn scale_factor_impossible_refused() {
     let direct = refusal(&["scale.linear_density=1000"]);
     assert_eq!(direct, "scale: `linear_density` is 1000: 0.01 to 100 are allowed");
     let years = refusal(&["scale.years=-60"]);

@@ -22,7 +22,7 @@ fn observed(experiment: &Experiment) -> (RunResult, Vec<Completion>) {
 }
 
 #[test]
-fn a_server_decides_as_the_scheduler_inside_it_where_requests_are_short_and_apart() {
+fn server_decides_as_inside_scheduler() {
     for policy in ["fcfs", "sptf", "sstf", "look"] {
         let pattern = "read_share = 0.6, fua_share = 0.3, size = \"8KiB\"";
         let both = [false, true].map(|server| observed(&experiment(policy, pattern, server)));
@@ -50,7 +50,7 @@ fn overtaken(completions: &[Completion]) -> usize {
 }
 
 #[test]
-fn a_server_keeps_the_order_of_requests_that_overlap() {
+fn server_keeps_order_of_overlapping_requests() {
     let pattern =
         "read_share = 0, size = \"8KiB\", align = \"512B\", local_share = 1, local_sd = \"8KiB\"";
     let [(_, alone), (_, in_server)] =
@@ -60,7 +60,7 @@ fn a_server_keeps_the_order_of_requests_that_overlap() {
 }
 
 #[test]
-fn a_server_cuts_large_requests_into_pieces() {
+fn server_cuts_large_requests() {
     let pattern = "read_share = 1, size = \"3MiB\"";
     let [(_, alone), (_, in_server)] =
         [false, true].map(|server| observed(&experiment("fcfs", pattern, server)));

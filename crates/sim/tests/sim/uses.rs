@@ -26,7 +26,7 @@ fn first(result: &RunResult) -> &TaskResult {
 }
 
 #[test]
-fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
+fn task_impossible_keys_refused() {
     for (task, message) in [
         ("kind = \"compare\"", "`kind` is compare: `other_start`"),
         ("kind = \"compare\"\nother_start = \"100B\"", "`other_start` is 100B: a whole"),
@@ -78,7 +78,7 @@ fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
 }
 
 #[test]
-fn a_comparison_without_a_length_takes_what_both_versions_have_room_for() {
+fn comparison_default_length_fits_both_versions() {
     for (versions, pairs) in [
         ("start = \"8GiB\"\nother_start = \"8193MiB\"", 256),
         ("start = \"1MiB\"\nother_start = \"0B\"", 256),
@@ -91,7 +91,7 @@ fn a_comparison_without_a_length_takes_what_both_versions_have_room_for() {
 }
 
 #[test]
-fn a_comparison_compares_every_pair_once_within_its_memory_whatever_that_is() {
+fn comparison_covers_pairs_within_memory() {
     for (memory, kib) in [("4KiB", 4), ("64KiB", 64), ("4MiB", 4096)] {
         let task = format!(
             "[[freeblock.tasks]]\nkind = \"compare\"\nstart = \"1GiB\"\nother_start = \"1027MiB\"\n\

@@ -183,7 +183,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn writes_are_refused_for_the_reason_that_zones_looked_at_block_by_block_give(
+    fn write_refusals_match_block_model(
         seed: u64, drives in 1u64..4, electronics: bool, outside: bool
     ) {
         // Of one drive the stripe unit is all of it.
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flush_waits_for_the_writes_that_were_taken_and_for_no_other(seed: u64) {
+    fn flush_waits_only_for_taken_writes(seed: u64) {
         let (records, refused) = random_requests(seed, 1, u64::MAX);
         let (_, done) = play(&managed("electronics = false"), &records);
         let origin = records[0].arrival;
@@ -216,7 +216,7 @@ proptest! {
 }
 
 #[test]
-fn every_reason_comes_up_among_the_random_requests() {
+fn refusal_reasons_all_occur() {
     let refused: Vec<Option<Refusal>> =
         (0..20).flat_map(|seed| random_requests(seed, 2, 24).1).collect();
     let counts = count(&refused);
@@ -226,7 +226,7 @@ fn every_reason_comes_up_among_the_random_requests() {
 }
 
 #[test]
-fn zones_written_in_order_are_written_whole() {
+fn zones_in_order_written_whole() {
     let first = u64::from(CONVENTIONAL) * ZONE;
     let writes: Vec<Record> =
         (0..100).map(|i| record(i * 100, Op::Write, first + i * 10, 10)).collect();
@@ -239,7 +239,7 @@ fn zones_written_in_order_are_written_whole() {
 }
 
 #[test]
-fn a_flush_after_nothing_but_refused_writes_is_done_at_once() {
+fn flush_after_refused_writes_at_once() {
     let mut records: Vec<Record> = (0..5).map(|i| record(i, Op::Write, 505, 1)).collect();
     records.push(record(9, Op::Flush, 0, 0));
     let (result, done) = play(&managed(""), &records);
@@ -249,7 +249,7 @@ fn a_flush_after_nothing_but_refused_writes_is_done_at_once() {
 }
 
 #[test]
-fn refused_writes_count_in_no_response_time_and_no_amount_of_data() {
+fn refused_writes_count_nowhere() {
     let records = [record(0, Op::Write, 80, 8), record(50_000, Op::Write, 80, 8)];
     let (result, done) = play(&managed(""), &records);
     assert_eq!(done[1].refused, Some(Refusal::NotAtWritePointer));
@@ -259,7 +259,7 @@ fn refused_writes_count_in_no_response_time_and_no_amount_of_data() {
 }
 
 #[test]
-fn a_read_beyond_the_write_pointer_is_served_from_the_media() {
+fn read_beyond_write_pointer_from_media() {
     let records = [record(0, Op::Write, 80, 8), record(50_000, Op::Read, 100, 60)];
     let (result, done) = play(&managed("electronics = false"), &records);
     assert_eq!((result.refused_writes.count, result.read_response.count), (0, 1));
@@ -267,7 +267,7 @@ fn a_read_beyond_the_write_pointer_is_served_from_the_media() {
 }
 
 #[test]
-fn a_zone_is_written_again_after_a_trim_of_all_of_it() {
+fn zone_rewritten_after_whole_trim() {
     let again = |trimmed: u64| {
         let write = |at| record(at, Op::Write, 80, ZONE);
         let records = [write(0), record(50_000, Op::Trim, 80, trimmed), write(100_000)];
@@ -278,7 +278,7 @@ fn a_zone_is_written_again_after_a_trim_of_all_of_it() {
 }
 
 #[test]
-fn zones_that_the_host_need_not_mind_change_nothing() {
+fn host_transparent_zones_change_nothing() {
     let (records, _) = random_requests(1, 1, u64::MAX);
     let mut without = managed("");
     without.spec.zoned = None;
@@ -290,7 +290,7 @@ fn zones_that_the_host_need_not_mind_change_nothing() {
 }
 
 #[test]
-fn zones_reach_over_the_arms_of_a_drive_with_two_actuators() {
+fn zones_span_arms_of_two_actuators() {
     let text = "drive = \"exos-2x18-18tb\"\n[workload]\nkind = \"closed\"\n";
     let mut experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
     let arm = experiment.drive.blocks().get();

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_is_the_least_size_from_which_on_no_doubling_gains_5_percent() {
+    fn advice_enough_when_doubling_gains_little() {
         let enough = |values: &[f64]| enough(&choices(values));
         assert_eq!(enough(&[10.0, 8.0, 6.0, 5.9, 5.8]), 2);
         assert_eq!(enough(&[10.0, 9.9, 9.8, 5.0, 5.0]), 3, "a step after a plateau");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_over_several_doublings_is_shared_out_among_them() {
+    fn advice_shares_step_over_doublings() {
         // 0.95 a doubling, three times.
         assert!((gain(choice(1, 1.0), choice(8, 0.857_375)) - 0.05).abs() < 1e-9);
         assert!((gain(choice(1, 1.0), choice(2, 0.857_375)) - 0.142_625).abs() < 1e-9);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_names_the_size_what_it_gains_and_what_halves() {
+    fn advice_names_size_gain_and_halving() {
         let advice = of_lru(&[9.0, 4.9, 3.0, 2.99]);
         assert_eq!(advice.enough, choice(4, 3.0));
         assert_eq!((advice.halved, advice.largest), (Some(choice(2, 4.9)), choice(8, 2.99)));
@@ -240,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_gains_little_is_not_useful_and_one_that_still_falls_says_so() {
+    fn advice_small_gain_is_not_useful() {
         let flat = of_lru(&[9.9, 9.8, 9.7]);
         assert!(!flat.is_useful && flat.halved.is_none());
         assert!(of_lru(&[9.0, 8.0, 7.0]).is_still_falling);
     }
 
     #[test]
-    fn the_best_policy_of_each_size_counts_and_lru_if_it_is_close() {
+    fn advice_best_policy_or_close_lru() {
         let all = [
             candidate(CachePolicy::Lru, &[9.0, 8.0, 3.0, 3.0]),
             candidate(CachePolicy::Arc, &[9.0, 5.0, 2.98, 2.98]),

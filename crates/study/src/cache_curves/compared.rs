@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_prints_as_it_reads_and_a_wrong_one_is_answered_with_the_nearest() {
+    fn policy_names_round_trip_or_suggest() {
         for name in names() {
             let policy: ComparedPolicy = name.parse().unwrap();
             assert_eq!(

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_knee_is_where_the_misses_stop_falling_steeply() {
+    fn knee_is_where_misses_stop_falling() {
         assert_eq!(knees_of(&[1.0, 1.0, 0.99, 0.9, 0.8, 0.75, 0.75]), [5]);
         assert_eq!(knees_of(&[0.97, 0.97, 0.65, 0.55, 0.34, 0.13, 0.13]), [0, 2, 5]);
         assert_eq!(knees_of(&[1.0, 0.999, 0.998]), [] as [usize; 0]);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_steps_count_where_there_are_many() {
+    fn knees_keep_largest_steps() {
         let values = [0.9, 0.9, 0.7, 0.7, 0.67, 0.67, 0.4, 0.4];
         assert_eq!(knees_of(&values), [0, 2, 6]);
     }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_that_follow_a_power_law_have_its_exponent() {
+    fn miss_fit_finds_power_law_exponent() {
         for exponent in [-0.2, -0.5, -1.0] {
             let points = points(|mib| 90.0 * libm::pow(mib + 3.0, exponent));
             let MissFit::PowerLaw(law) = MissFit::through(&points) else { panic!("{points:?}") };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn scatter_around_a_power_law_is_the_error_of_its_exponent() {
+    fn miss_fit_scatter_is_exponent_error() {
         let scattered = |by: f64| {
             let points = points(|mib| 90.0 * libm::pow(mib + 3.0, -0.5));
             let each = (0..).zip(points).map(|(number, (mib, misses))| {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_a_flat_curve_and_few_sizes_have_no_exponent() {
+    fn miss_fit_refuses_step_flat_few() {
         let step = points(|mib| if mib < 20.0 { 95.0 } else { 5.0 });
         assert_eq!(MissFit::through(&step), MissFit::NoPowerLaw);
         assert_eq!(MissFit::through(&points(|mib| 99.0 - mib / 1000.0)), MissFit::Flat);

@@ -155,7 +155,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn a_ladder_has_powers_of_two_from_1_mib_to_what_holds_everything() {
+    fn ladder_doubles_from_1_mib_to_everything() {
         let mib = |footprint: u64| -> Vec<u64> {
             ladder(footprint).iter().map(|&blocks| u64::from(blocks) * 4096 / MIB).collect()
         };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_footprint_has_a_ladder_below_1_mib() {
+    fn ladder_of_small_footprint_below_1_mib() {
         assert_eq!(ladder(16 * 1024), [1, 2, 4]);
         assert_eq!(ladder(0), [1]);
         assert_eq!(ladder(4 * MIB)[..3], [1, 2, 4]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_bytes_or_shares_of_the_footprint_in_whole_cache_blocks() {
+    fn sizes_are_bytes_or_footprint_shares() {
         let sizes = ["64MiB", "1%", "5000B", "1B", "8KB"].map(|text| text.parse().unwrap());
         assert_eq!(capacities(&sizes, 100 * MIB), Ok(vec![1, 256, 16_384]));
         let printed = sizes.map(|size: CacheSize| size.to_string());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_says_how_one_is_written() {
+    fn sizes_refused_say_how_written() {
         let error = |text: &str| text.parse::<CacheSize>().unwrap_err().to_string();
         assert!(error("64").contains("has no unit") && error("64").ends_with("as `1%`"));
         for text in ["0%", "101%", "x%", "NaN%", "-1%", "%"] {

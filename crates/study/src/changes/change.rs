@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_trace_has_more_changes_than_are_expected() {
+    fn changes_never_exceed_expected_count() {
         let knee = |mib: u64, policy| Knee { size: Bytes::new(mib << 20), policy };
         let setting = |written: u64, has_growing_queue| BaseSystem {
             read_knees: [16, 64, 256].map(|mib| knee(mib, CachePolicy::Arc)).into(),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn write_buffers_end_with_the_first_that_holds_all_that_is_written() {
+    fn write_buffers_end_at_first_holding_all() {
         let sizes = |written: u64| {
             let setting = BaseSystem {
                 read_knees: Vec::new(),

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_system_runs_once_in_each_of_the_circumstances() {
+    fn check_runs_each_system_once_per_variant() {
         let one = Change::DriveQueue { depth: 1 };
         let plan = CheckPlan::new(&[one, Change::DriveWriteCacheOff], None);
         assert_eq!(plan.pairs, [(one, 1, 0), (Change::DriveWriteCacheOff, 2, 0)]);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_more_and_is_hardly_better_is_beaten() {
+    fn frontier_beats_costlier_hardly_better() {
         let memory = |mib: u64| ChangeCost::Memory { bytes: Bytes::new(mib << 20) };
         let all = [
             candidate("queue", ChangeCost::Setting, 90.0),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_effect_spans_its_slices_and_is_disputed_where_they_disagree() {
+    fn effect_spans_slices_disputed_on_disagreement() {
         let old = measured([100, 200]);
         let better = measured([50, 150]).from(&old);
         assert_eq!((better.mean, better.least, better.most), (-1.0 / 3.0, -0.5, -0.25));

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_is_the_smaller_gain_and_a_change_of_sign_is_seen() {
+    fn change_counts_smaller_gain() {
         let worse = |own, other| tried(own, other).surest(Goal::Mean);
         assert_eq!(
             [worse(-0.5, None), worse(-0.5, Some(-0.1)), worse(-0.5, Some(0.3))],
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_mean_may_be_paid_by_the_tail_of_reads_alone() {
+    fn change_mean_may_be_paid_by_tail() {
         let paid = |mean, p99, reads_p99| {
             Effect { mean, p99, reads_p99, ..Effect::default() }.is_paid_by_tail(Goal::Mean)
         };

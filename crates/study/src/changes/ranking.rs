@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_effects_that_are_about_equal_the_cheapest_counts() {
+    fn ranking_of_equal_effects_takes_cheapest() {
         let memory = |mib: u64| ChangeCost::Memory { bytes: Bytes::new(mib << 20) };
         let best = |list: &[(ChangeCost, f64)]| {
             let gains = list.iter().map(|&(cost, gain)| (cost, [gain, gain]));

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drive_that_is_turned_by_a_whole_turn_is_the_same() {
+    fn variant_of_whole_turn_is_same() {
         let spec = library::spec("atlas10k").unwrap();
         assert_eq!(
             turned(&spec, 100).zones[0].first_block.angle(),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn circumstances_in_which_the_sign_is_another_are_named() {
+    fn variants_turning_sign_are_named() {
         let of = |mean, percent| VariantEffect {
             variant: Variant::Start { percent },
             effect: Effect { mean, ..Effect::default() },

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_counts_neither_for_the_drive_nor_against_it() {
+    fn halves_ignore_stalls() {
         let all = |stall_ms: u64| {
             let response = |n: u64| if n % 1000 == 7 { stall_ms } else { 1 } * 1_000_000;
             (0..4000).map(|n| record(Op::Read, Some(response(n)))).collect::<Vec<Record>>()
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_counts_reads_and_writes_with_a_recorded_response() {
+    fn half_counts_requests_with_recorded_response() {
         let all = [
             record(Op::Read, Some(10)),
             record(Op::Read, Some(30)),

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hollow_is_found_to_within_a_step() {
+    fn search_finds_hollow_within_step() {
         let cost = |&(x, is_on): &(f64, bool)| {
             let hollow = (x - 2.3).abs().min((x - 9.1).abs() + 0.5);
             hollow + if is_on { 0.1 } else { 1.0 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn no_neighbour_that_cannot_be_is_taken() {
+    fn search_takes_no_impossible_neighbour() {
         let costs = |values: &[(f64, bool)]| {
             let cost = |&(x, _): &(f64, bool)| if x == 0.0 { 1.0 } else { f64::INFINITY };
             Ok::<_, Infallible>(values.iter().map(cost).collect())

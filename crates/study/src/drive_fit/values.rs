@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drive_with_its_own_values_is_the_same_but_for_its_name() {
+    fn values_rebuild_same_drive() {
         let spec = library::spec(library::DEFAULT_DRIVE).unwrap();
         let fitted = FittedValues::of(&spec).apply(&spec, "a trace").unwrap();
         let DriveSpec { name, model, sources, held_out, .. } = spec.clone();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn each_neighbour_differs_in_one_value_and_can_be_built() {
+    fn values_neighbours_differ_in_one() {
         let spec = library::spec(library::DEFAULT_DRIVE).unwrap();
         let own = FittedValues::of(&spec);
         let all = own.neighbours(&spec, true, 1.0);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overhead_is_added_to_what_the_drive_has() {
+    fn values_overhead_adds_to_drive() {
         let read_miss = AfterOp::both(SimDuration::from_us(300));
         for overheads in [None, Some(OverheadSpec { read_miss, ..OverheadSpec::default() })] {
             let mut spec = library::spec("atlas10k").unwrap();

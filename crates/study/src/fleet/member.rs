@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lose_endings_of_formats_and_tell_server_and_bay() {
+    fn member_names_tell_server_and_bay() {
         let name = |path: &str| without_endings(Path::new(path));
         assert_eq!(name("web1/3.csv.zst"), "web1/3");
         assert_eq!(name("hm_0.oracleGeneral.bin"), "hm_0");
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_searched_and_files_beside_traces_are_none() {
+    fn member_folders_searched_for_traces_only() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
         for name in ["b/2.csv", "a-1.csv", "report.html", ".hidden.csv", "c.csv", "c.csv.gz"] {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_gives_drives_and_places_and_names_what_it_does_not_know() {
+    fn member_list_names_unknown_entries() {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join("drives.csv");
         fs::write(&list, "trace,drive,bay\nusr_0,atlas10k,4\nusr_1,,5\n").unwrap();

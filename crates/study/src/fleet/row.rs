@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_comes_back_exactly_from_one_line() {
+    fn fleet_row_round_trips_exactly() {
         let row = example();
         let text = row.text();
         assert!(!text.contains('\n'), "{text}");

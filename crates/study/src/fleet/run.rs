@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn each_drive_has_the_row_of_its_own_study_on_any_number_of_threads() {
+    fn fleet_run_matches_own_studies() {
         let folder = tempfile::tempdir().unwrap();
         let fleet = fleet(folder.path());
         let outputs = tempfile::tempdir().unwrap();
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_elsewhere_or_since_then_is_refused() {
+    fn fleet_run_refuses_differing_rows() {
         let folder = tempfile::tempdir().unwrap();
         let mut fleet = fleet(folder.path());
         let outputs = tempfile::tempdir().unwrap();

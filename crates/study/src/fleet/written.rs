@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_known_while_it_is_as_it_was_written() {
+    fn report_known_while_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let (page, report) = (folder.path().join("fleet.html"), folder.path().join("1.html"));
         std::fs::write(&report, "whole").unwrap();

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_ends_with_all_blocks_and_the_potential_where_it_is_enough() {
+    fn course_ends_with_all_blocks() {
         let task = task();
         let [delivered, potential] = Course::new(&task, 4_000_000).progress();
         assert_eq!((at(&delivered, 25.0), at(&delivered, 100.0)), (50.0, 100.0));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bandwidth_and_shares_are_those_of_each_stretch_alone() {
+    fn course_bandwidth_is_of_each_stretch() {
         let task = task();
         let course = Course::new(&task, 4_000_000);
         let [delivered, potential] = course.bandwidth();
@@ -244,21 +244,21 @@ mod tests {
     }
 
     #[test]
-    fn efficiency_falls_with_the_part_of_the_blocks_that_is_enough() {
+    fn course_efficiency_falls_with_enough_share() {
         let task = task();
         let efficiency = Course::new(&task, 4_000_000).efficiency();
         assert_eq!((at(&efficiency, 50.0), at(&efficiency, 100.0)), (50.0, 25.0));
     }
 
     #[test]
-    fn a_scan_that_has_not_begun_has_no_course() {
+    fn course_absent_before_scan_begins() {
         let task = TaskResult { rounds: Vec::new(), ..task() };
         let course = Course::new(&task, 4_000_000);
         assert!(course.progress().iter().chain(&course.bandwidth()).all(|l| l.points.is_empty()));
     }
 
     #[test]
-    fn every_round_of_a_run_begins_with_nothing_where_the_one_before_ended() {
+    fn course_of_round_begins_with_nothing() {
         let (one, mut two) = (task(), task());
         two.rounds.extend(one.rounds.clone());
         let line = over_the_run(&two);

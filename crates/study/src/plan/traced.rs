@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_counts_where_it_begins_and_unused_fragments_take_room() {
+    fn traced_request_counts_at_start() {
         let (_folder, trace) = trace(
             "0,R,0,4096,0,1\n1000000000,W,4096,8192,0,1000000001\n\
             2000000000,R,3145728,4096,0,2000000001\n",
@@ -224,7 +224,7 @@ mod tests {
 
     /// A drive is no whole number of fragments, and its last block is used.
     #[test]
-    fn the_last_fragment_ends_with_the_drive_and_nothing_may_lie_beyond() {
+    fn traced_last_fragment_ends_with_drive() {
         let end = library::drive("tr96").unwrap().1.blocks().bytes().get();
         let at = |offset: u64| {
             let line =

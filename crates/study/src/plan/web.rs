@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_have_their_rate_and_mean_answer_and_no_disk() {
+    fn web_files_have_rate_and_size() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("access.log");
         let line = |second: u32, path: &str, bytes: u32| {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn within_a_leap_the_time_follows_the_rate_and_no_straight_line() {
+    fn curve_time_follows_rate_within_leap() {
         for power in [0.5, 1.0, 1.7] {
             let bursts = bursts(power);
             for left in [999_500, 750_000, 500_000, 350_000, 200_000, 100_000, 20_000] {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_no_less_than_how_far_times_lie_apart_by_chance_and_twice_that_at_most() {
+    fn curve_error_bounded_by_chance_spread() {
         const TIMES: usize = 2000;
         let prng = &mut Prng::new(1, "error");
         let exact: Vec<Burst> = (0..12)
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_is_known_of_a_single_burst() {
+    fn curve_error_unknown_for_single_burst() {
         let bursts = bursts(1.0);
         assert_eq!(error_until(&bursts[..1], 0), None);
         assert_eq!((error_until(&bursts, 999_500), error_until(&[], 0)), (None, None));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_has_faded_behind_the_last_burst_with_more_than_that_part_of_the_first_rate() {
+    fn curve_fades_after_last_fast_burst() {
         let bursts = bursts(1.0);
         // Rates are as the rest: 1, 0.5, 0.2 and 0.0005 of the first.
         let at = |part| faded(&bursts, part).map(|at| at.left);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn with_idle_time_all_is_read_when_both_together_have_read_it() {
+    fn curve_with_idle_time_reads_all_together() {
         let course = [(0.0, 0.0), (10.0, 0.4), (20.0, 0.6), (100.0, 0.7)];
         let with = |rate| seconds_with(course.into_iter(), 0.0, rate);
         assert_eq!(with(0.0), None);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_course_has_the_same_times_as_a_look_at_each_of_its_points() {
+    fn curve_course_matches_times_at_points() {
         let bursts = bursts(1.3);
         for at in course(&bursts) {
             let until = potential_until(&bursts, at.left).unwrap();

@@ -233,7 +233,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
 
         #[test]
-        fn regions_are_apart_and_what_they_want_is_what_is_wanted_there(
+        fn depletion_regions_are_apart(
             seed: u64, count in 1usize..40, spread in 1u64..1_000_000,
         ) {
             with_scan(seed, count, spread, |scan, runs| {
@@ -242,7 +242,7 @@ mod tests {
         }
 
         #[test]
-        fn a_leap_reads_what_its_regions_say_and_nothing_beyond_them(
+        fn depletion_leap_reads_only_own_regions(
             seed: u64, spread in 100_000u64..10_000_000, times in 2.0f64..50.0,
         ) {
             with_scan(seed, 200, spread, |scan, runs| {

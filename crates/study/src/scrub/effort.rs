@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_four_times_the_effort_decisions_look_at_twice_as_many_nodes() {
+    fn effort_fourfold_doubles_nodes() {
         let of = |ms| nodes_max(SimDuration::from_ms(ms));
         assert_eq!([of(5_000), of(20_000), of(80_000), of(0)], [64, 128, 256, 16]);
         let slack = |nodes| decisions(Rule::Paths, nodes).slack_log2;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_counted_with_what_each_part_of_it_takes() {
+    fn effort_counts_cost_of_each_part() {
         let work = |gaps, nodes, leapt| Work { gaps, nodes, leapt }.ns();
         assert_eq!(
             [work(1, 0, 0), work(0, 1, 0), work(0, 0, 1)],

@@ -795,7 +795,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_done_never_falls_and_is_in_step_with_the_gaps() {
+    fn estimate_progress_follows_gaps() {
         use std::sync::Mutex;
         let experiment = experiment("kind = \"closed\"");
         let said = Mutex::new(Vec::new());
@@ -827,7 +827,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_the_potential_add_up_and_that_of_free_transfers_is_the_rate_over_it() {
+    fn estimate_shares_of_potential_add_up() {
         let file = drive_of_one_rate();
         let experiment = experiment_on(file.path().to_str().unwrap(), "kind = \"closed\"");
         // No block is read in pieces.
@@ -856,7 +856,7 @@ mod tests {
     }
 
     #[test]
-    fn the_potential_is_the_load_s_whatever_is_wanted() {
+    fn estimate_potential_independent_of_wanted_blocks() {
         let experiment = experiment("kind = \"closed\"");
         let requests = 12_000;
         let scan = |pace: Pace| {
@@ -899,7 +899,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_latency_goes_is_what_an_experiment_with_a_scrub_says() {
+    fn estimate_latency_matches_scrub_experiment() {
         let pattern = "pattern = { size = \"8KiB\", align = \"4KiB\" }";
         let experiment = experiment(&format!(
             "kind = \"closed\"\noutstanding = 10\nthink_time = \"30ms\"\nrequests = 1\n{pattern}\n\
@@ -947,7 +947,7 @@ mod tests {
     }
 
     #[test]
-    fn under_random_requests_the_estimate_is_near_a_whole_scan() {
+    fn estimate_near_whole_scan_random_requests() {
         let experiment = experiment("kind = \"closed\"");
         let scan = |pace: Pace| behind_clients(&experiment, Bytes::from_kib(8), pace);
         let (whole, leaping) = (scan(Pace { requests: 1_000_000, ..NO_LEAPS }), scan(PACE));
@@ -960,7 +960,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_load_on_a_part_of_the_drive_it_is_within_30_percent_of_a_whole_scan() {
+    fn estimate_near_whole_scan_partial_load() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/");
         let file = format!("{folder}fileserver-ext4.csv.zst").into();
         let trace = TraceWorkload { file, fit: Fit::Scale, ..TraceWorkload::default() };

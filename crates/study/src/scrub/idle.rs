@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_stretches_of_idle_time_are_cut_and_what_comes_in_busy_ones_is_not() {
+    fn idle_cuts_only_long_stretches() {
         let ms = |ms: u64| SimTime::from_ns(ms * 1_000_000);
         let of =
             |tag, arrival, end| Alone { tag, op: Op::Read, arrival: ms(arrival), end: ms(end) };
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_pause_that_no_request_notices_is_the_best() {
+    fn idle_best_pause_is_shortest_unnoticed() {
         let of = |pause_ns, p99| PauseBeforeScrub {
             pause_ns,
             requests: 1,

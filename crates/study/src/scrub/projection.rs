@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_completes_nothing_goes_on_until_it_does_or_nothing_comes() {
+    fn projection_burst_lasts_until_completion() {
         let mut pieces = scan();
         gaps(&mut pieces, 4000, 8);
         assert!(pieces.bursts.is_empty() && pieces.end.is_none());
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_ends_at_a_hundredth_of_its_first_rate_unless_hardly_anything_is_left() {
+    fn projection_ends_at_hundredth_of_rate() {
         let mut ebbing = scan();
         let one_of = |scan: &mut Projection, gaps_each: u64, times: u64| {
             for _ in 0..times {
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn leaps_are_coarser_the_less_work_is_left_and_no_work_left_ends_the_scan() {
+    fn projection_leaps_coarsen_with_less_work() {
         let mut scan = scan();
         gaps(&mut scan, PACE.gaps, 16);
         gaps(&mut scan, PACE.gaps, 16);
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn leaps_are_longer_while_the_rate_stays_and_shorter_when_it_changes() {
+    fn projection_leaps_lengthen_at_steady_rate() {
         let mut scan = scan();
         let mut after = |rates: [u64; 2], error: f64| {
             let time = Gaps { potential_ns: 1_000_000, ..Gaps::default() };

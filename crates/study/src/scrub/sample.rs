@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_one_piece_comes_round_as_it_is() {
+    fn sample_of_one_piece_is_unchanged() {
         let records = first(&sample(3), 7, 5);
         let starts: Vec<u64> = records.iter().map(|record| record.start.get()).collect();
         assert_eq!(starts, [0, 1, 2, 0, 1, 2, 0]);
@@ -175,12 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn of_an_empty_trace_nothing_comes() {
+    fn sample_of_empty_trace_is_empty() {
         assert_eq!(first(&sample(0), 7, 5), []);
     }
 
     #[test]
-    fn a_short_trace_comes_whole_before_any_of_it_comes_again() {
+    fn sample_of_short_trace_is_whole() {
         for requests in [1, 255, 256, 257, 1000, 5000] {
             let records = first(&sample(requests), requests as usize, 0);
             let starts: BTreeSet<u64> = records.iter().map(|record| record.start.get()).collect();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_trace_every_part_is_there_and_soon() {
+    fn sample_of_long_trace_has_every_part() {
         let requests = 1_000_000;
         let sample = sample(requests);
         let kept: usize = sample.pieces.iter().map(|piece| piece.records.len()).sum();

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_is_how_far_rates_of_bursts_lie_apart() {
+    fn spread_error_is_distance_of_burst_rates() {
         const BURSTS: usize = 4000;
         let prng = &mut Prng::new(1, "spread");
         let (mut rates, mut told) = (Vec::new(), 0.0);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_one_piece_or_of_no_blocks() {
+    fn spread_unknown_for_one_piece() {
         let mut spread = Spread::default();
         spread.add(10, 1000);
         assert_eq!(spread.error(), f64::INFINITY);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_from_elsewhere_make_the_table_of_a_run_here() {
+    fn chunks_join_into_table_of_run() {
         let folder = tempfile::tempdir().unwrap();
         let sweep = sweep(folder.path());
         let outputs = ["here.parquet", "elsewhere.parquet"].map(|name| folder.path().join(name));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_or_another_file_is_refused_and_missing_rows_are_told() {
+    fn chunks_refuse_other_version_or_file() {
         let folder = tempfile::tempdir().unwrap();
         let sweep = sweep(folder.path());
         let chunk = sweep.chunk(&[0], Path::new("/")).unwrap();

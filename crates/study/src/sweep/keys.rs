@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_separated_by_commas_outside_of_brackets_and_quotes() {
+    fn key_values_split_outside_brackets_and_quotes() {
         let values = |text: &str| text.parse::<SweptKey>().unwrap().values;
         assert_eq!(values("workload.outstanding=1, 4,16"), ["1", "4", "16"]);
         assert_eq!(
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_are_all_there_and_the_last_key_changes_first() {
+    fn key_combinations_complete_last_changes_first() {
         let keys: Vec<SweptKey> = ["a=1,2", "b=1,2,3"].map(|text| text.parse().unwrap()).to_vec();
         let all: Vec<Vec<usize>> = (0..6).map(|number| combination(&keys, number)).collect();
         assert_eq!(all[..4], [vec![0, 0], vec![0, 1], vec![0, 2], vec![1, 0]]);

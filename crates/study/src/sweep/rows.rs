@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_exactly() {
+    fn row_numbers_come_back_exactly() {
         let mut row = SweepRow {
             configuration: 3,
             whole: [7; WHOLE_COLUMNS.len()],

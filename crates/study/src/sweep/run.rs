@@ -241,7 +241,7 @@ mod tests {
         ["drive=atlas10k,tr96", "scheduler.policy=fcfs,sptf", "workload.outstanding=1,4,16"];
 
     #[test]
-    fn rows_are_those_of_each_configuration_alone() {
+    fn sweep_rows_match_single_configurations() {
         let done = sweep(&OVER).run(None, None, &|_, _| {}).unwrap();
         assert_eq!(done.rows.len(), 12);
         for (number, config) in sweep(&OVER).configs.into_iter().enumerate() {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_the_same_on_one_thread_and_on_several_and_after_a_kill() {
+    fn sweep_bytes_same_across_threads_and_kill() {
         let folder = tempfile::tempdir().unwrap();
         let mut files = Vec::new();
         for threads in [1, 3] {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_another_drive_file_are_not_taken_for_these() {
+    fn sweep_rejects_rows_of_other_drive() {
         let folder = tempfile::tempdir().unwrap();
         let (drive, output) = (folder.path().join("mine.toml"), folder.path().join("s.parquet"));
         let text = freewheel_sim::library::text("atlas10k").unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_is_none_is_known_before_any_runs() {
+    fn sweep_checks_configurations_before_running() {
         let keys = vec!["workload.outstanding=1,0".parse().unwrap()];
         let wrong = Sweep::new(keys, |of| SimConfig::parse(EXPERIMENT, "test", of));
         assert!(wrong.err().unwrap().to_string().contains("outstanding"));

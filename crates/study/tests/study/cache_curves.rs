@@ -160,7 +160,7 @@ fn plain_lru(capacity: usize, accesses: &[Access], from: usize) -> Counts {
 }
 
 #[test]
-fn miss_ratios_are_those_of_each_cache_alone_after_the_warm_up() {
+fn cache_curves_match_single_caches() {
     // More than one chunk; the warm-up ends within one.
     let file = mixed(40_000, 0.7);
     let (found, accesses) = (curves(&options(&file)), accesses(&file));
@@ -183,7 +183,7 @@ fn miss_ratios_are_those_of_each_cache_alone_after_the_warm_up() {
 }
 
 #[test]
-fn lru_is_exact_at_every_size() {
+fn cache_curves_lru_exact_at_every_size() {
     let file = mixed(4_000, 0.7);
     let mut options = options(&file);
     options.policies = vec![CachePolicy::Lru.into()];
@@ -225,7 +225,7 @@ fn missed_uses(capacity: usize, accesses: &[Access], from: usize) -> f64 {
 }
 
 #[test]
-fn a_sample_of_everything_is_exact_and_a_part_is_within_its_error() {
+fn cache_curves_sample_within_error() {
     let reads = mixed(40_000, 1.0);
     let mut options = options(&reads);
     options.sizes = [500, 1500, 3000, 6000].map(kib).into();
@@ -289,7 +289,7 @@ fn assert_near(ours: f64, theirs: f64) {
 }
 
 #[test]
-fn responses_are_those_of_the_drive_and_of_an_experiment_with_that_cache() {
+fn cache_curves_responses_match_experiment() {
     let file = mixed(3_000, 0.7);
     let mut options = options(&file);
     options.responses = ResponseRuns::Best;
@@ -317,7 +317,7 @@ fn responses_are_those_of_the_drive_and_of_an_experiment_with_that_cache() {
 }
 
 #[test]
-fn the_other_policy_with_responses_is_the_one_that_misses_least() {
+fn cache_curves_responses_of_least_missing_policy() {
     let file = mixed(3_000, 0.7);
     let mut options = options(&file);
     options.sizes = [64, 1024].map(kib).into();
@@ -337,7 +337,7 @@ fn the_other_policy_with_responses_is_the_one_that_misses_least() {
 }
 
 #[test]
-fn arms_share_the_memory_equally() {
+fn cache_curves_arms_share_memory_equally() {
     let file = mixed(400, 0.7);
     let mut options = options(&file);
     options.drive = "exos-2x18-18tb".into();
@@ -352,7 +352,7 @@ fn arms_share_the_memory_equally() {
 }
 
 #[test]
-fn devices_lie_end_to_end_and_one_can_be_chosen() {
+fn cache_curves_devices_lie_end_to_end() {
     // Two devices read the same eight addresses in turn, over and over.
     let line = |at: u64| {
         let time = 128_166_372_000_000_000 + at * 100_000;
@@ -374,7 +374,7 @@ fn devices_lie_end_to_end_and_one_can_be_chosen() {
 }
 
 #[test]
-fn a_trace_without_times_has_misses_and_no_responses() {
+fn cache_curves_untimed_trace_lacks_responses() {
     let file = trace("", (0..200u64).map(|at| format!("{} 2 0 {at}\n", at * 7 % 50)));
     let mut options = options(&file);
     options.responses = ResponseRuns::Best;
@@ -385,7 +385,7 @@ fn a_trace_without_times_has_misses_and_no_responses() {
 }
 
 #[test]
-fn errors_name_what_is_wrong_and_what_is_allowed() {
+fn cache_curves_errors_name_what_is_allowed() {
     let says = |options: &CacheCurvesOptions| error(options).to_string();
     let writes = mixed(50, 0.0);
     let no_read = "the trace has no read, and a read cache serves reads alone";

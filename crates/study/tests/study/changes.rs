@@ -38,7 +38,7 @@ fn best_of(changes: &Changes, part: Part) -> f64 {
 }
 
 #[test]
-fn a_cache_that_holds_all_data_and_a_write_buffer_help_and_together_they_help_more() {
+fn changes_help_more_together() {
     let file = trace();
     let changes = studied(&file).changes.unwrap();
     // The region is read again and again, so after the warm-up most reads hit.
@@ -71,7 +71,7 @@ fn bursts() -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn a_cache_is_worth_the_same_in_a_study_and_among_the_curves_of_caches() {
+fn changes_cache_gain_matches_cache_curves() {
     let file = bursts();
     let trace = || TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
     let both = |depth: u32| {
@@ -107,7 +107,7 @@ fn a_cache_is_worth_the_same_in_a_study_and_among_the_curves_of_caches() {
 }
 
 #[test]
-fn each_replay_is_the_other_of_the_other() {
+fn changes_replays_mirror_each_other() {
     let file = bursts();
     let under = |replay| {
         let trace = TraceWorkload { file: file.path().into(), replay, ..TraceWorkload::default() };
@@ -136,7 +136,7 @@ fn each_replay_is_the_other_of_the_other() {
 }
 
 #[test]
-fn prefetching_is_compared_with_a_cache_of_the_same_memory() {
+fn changes_prefetch_compared_at_same_memory() {
     // Each place of 8 GB is read twice, a hundred reads apart: too far for the drive's buffer.
     let mut prng = Prng::new(1, "twice");
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
@@ -163,7 +163,7 @@ fn prefetching_is_compared_with_a_cache_of_the_same_memory() {
 }
 
 #[test]
-fn responses_are_those_of_a_plain_run_without_the_warm_up() {
+fn changes_responses_match_run_after_warm_up() {
     let file = trace();
     let study = studied(&file);
     let changes = study.changes.as_ref().unwrap();
@@ -188,7 +188,7 @@ fn responses_are_those_of_a_plain_run_without_the_warm_up() {
 }
 
 #[test]
-fn today_is_of_the_requests_that_changes_are_measured_on() {
+fn changes_today_covers_measured_requests() {
     // The first requests were answered after 1 ms and the others after 5 ms.
     let slow_from = 860;
     let mut prng = Prng::new(1, "one today");
@@ -220,7 +220,7 @@ fn today_is_of_the_requests_that_changes_are_measured_on() {
 }
 
 #[test]
-fn assumed_values_are_moved_for_the_goal() {
+fn changes_assumed_values_moved_for_goal() {
     let file = trace();
     let most = |goal| {
         let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
@@ -238,7 +238,7 @@ fn assumed_values_are_moved_for_the_goal() {
 }
 
 #[test]
-fn the_first_changes_run_again_from_another_start_as_own_runs_do() {
+fn changes_first_rerun_from_other_start() {
     let file = trace();
     let changes = studied(&file).changes.unwrap();
     let start = Variant::Start { percent: 50 };
@@ -266,7 +266,7 @@ fn the_first_changes_run_again_from_another_start_as_own_runs_do() {
 }
 
 #[test]
-fn every_change_of_a_shipped_trace_is_what_its_experiment_gives_when_it_runs_alone() {
+fn changes_match_lone_experiments() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/sqlite-ext4.csv.zst");
     let trace = TraceWorkload { file: file.into(), ..TraceWorkload::default() };
     let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, "exos-x24-24tb") };
@@ -288,7 +288,7 @@ fn every_change_of_a_shipped_trace_is_what_its_experiment_gives_when_it_runs_alo
 }
 
 #[test]
-fn a_goal_ranks_by_its_own_quantity() {
+fn changes_goal_ranks_by_own_quantity() {
     let file = trace();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
     for goal in [Goal::P99Reads, Goal::Throughput] {
@@ -306,7 +306,7 @@ fn a_goal_ranks_by_its_own_quantity() {
 }
 
 #[test]
-fn a_host_managed_drive_is_studied_without_write_buffers() {
+fn changes_host_managed_excludes_write_buffers() {
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     writeln!(file, "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns").unwrap();
     let mut prng = Prng::new(1, "zones");
@@ -321,7 +321,7 @@ fn a_host_managed_drive_is_studied_without_write_buffers() {
 }
 
 #[test]
-fn bare_mechanics_are_compared_with_another_drive_and_stripes_share_the_work() {
+fn changes_bare_mechanics_compared_with_other_drive() {
     let file = trace();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
     let options = StudyOptions {

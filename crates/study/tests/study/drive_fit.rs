@@ -49,7 +49,7 @@ fn fit_to(file: &tempfile::NamedTempFile) -> Result<DriveFit, StudyError> {
 }
 
 #[test]
-fn a_drive_is_found_from_its_answers_and_judged_on_those_that_the_fit_has_not_seen() {
+fn drive_fit_judged_on_unseen_answers() {
     let fit = fit_to(&recorded(|_| true)).unwrap();
     assert!(fit.is_used() && fit.is_good());
     let [before, judged] = [&fit.before[1], fit.judged()];
@@ -69,7 +69,7 @@ fn a_drive_is_found_from_its_answers_and_judged_on_those_that_the_fit_has_not_se
 
 /// The recorded system answers in a time that no disk has anything to do with.
 #[test]
-fn answers_of_no_disk_are_those_of_none() {
+fn drive_fit_rejects_answers_of_no_disk() {
     let mut csv = HEADER.to_owned();
     for number in 0..1_000u64 {
         let (at, offset) = (number * 30_000_000, number * 7_919 % 1_000 * 4_096);
@@ -83,7 +83,7 @@ fn answers_of_no_disk_are_those_of_none() {
 }
 
 #[test]
-fn a_trace_without_responses_is_refused() {
+fn drive_fit_refuses_trace_without_responses() {
     let error = fit_to(&recorded(|number| number < 150)).unwrap_err();
     assert!(matches!(error, StudyError::TooFewResponses { .. }), "{error}");
 }

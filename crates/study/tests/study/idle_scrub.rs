@@ -60,11 +60,11 @@ fn is_that_of_a_run_without_cuts(drive: &str, queue_depth: u32, count: u64) {
 }
 
 #[test]
-fn a_scrub_of_cut_stretches_is_that_of_a_run_without_cuts() {
+fn idle_scrub_cuts_match_uncut_run() {
     is_that_of_a_run_without_cuts("atlas10k", 1, 60);
 }
 
 #[test]
-fn the_arms_of_a_drive_scrub_at_the_same_time() {
+fn idle_scrub_arms_work_in_parallel() {
     is_that_of_a_run_without_cuts("exos-2x18-18tb", 32, 12);
 }

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_load_has_no_bursts() {
+    fn steady_load_has_no_bursts() {
         let steady = burstiness((0..600).map(|n| n * SECOND_NS / 10));
         assert_eq!((steady.peak_to_mean_1s, steady.dispersion_1s), (1.0, 0.0));
         assert_eq!(steady.interarrival_mean_ns, 1e8);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn all_in_one_second_of_ten_peaks_at_ten_times_the_mean() {
+    fn burst_in_one_second_peaks_tenfold() {
         let burst = burstiness((0..99).chain([9 * SECOND_NS]));
         // 100 requests in 10 windows; 99 of them in the first.
         assert!((burst.peak_to_mean_1s - 9.9).abs() < 1e-9);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_bursty() {
+    fn empty_load_is_not_bursty() {
         assert_eq!(burstiness([]).peak_to_mean_1s, 0.0);
     }
 }

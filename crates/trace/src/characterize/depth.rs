@@ -86,7 +86,7 @@ mod tests {
     use freewheel_units::{Blocks, VolumeBlock};
 
     #[test]
-    fn a_request_that_completes_at_an_arrival_is_no_longer_outstanding() {
+    fn request_completing_at_arrival_not_outstanding() {
         let mut collector = DepthCollector::default();
         for (arrival, completion) in [(0, 10), (5, 30), (10, 20), (40, 50)] {
             let [arrival, completion] = [arrival, completion].map(SimTime::from_ns);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_after_the_last_flush_are_not_counted() {
+    fn writes_after_last_flush_not_counted() {
         let mut collector = FlushCollector::default();
         let ops = [Op::Write, Op::Write, Op::Flush, Op::Flush, Op::Write];
         (0..).zip(ops).for_each(|(time, op)| collector.observe(time * 10, op));

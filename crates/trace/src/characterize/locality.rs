@@ -116,21 +116,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_even_spread_has_no_skew() {
+    fn even_spread_has_no_skew() {
         let skew = Skew::of(&[(7, 60), (7, 40)]);
         assert!(skew.gini.abs() < 1e-12);
         assert_eq!((skew.hottest_1_percent_share, skew.hottest_20_percent_share), (0.01, 0.2));
     }
 
     #[test]
-    fn one_region_with_everything_has_the_highest_skew() {
+    fn single_hot_region_has_highest_skew() {
         let skew = Skew::of(&[(0, 99), (50, 1)]);
         assert!((skew.gini - 0.99).abs() < 1e-12);
         assert_eq!(skew.hottest_1_percent_share, 1.0);
     }
 
     #[test]
-    fn nothing_touched_has_no_skew() {
+    fn untouched_regions_have_no_skew() {
         assert_eq!(Skew::of(&[]).gini, 0.0);
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_values_are_exact_and_large_ones_to_three_digits() {
+    fn quantiles_exact_small_three_digits_large() {
         let mut values = Quantiles::default();
         (0..=1000).for_each(|value| values.record(value));
         assert_eq!((values.at(0.5), values.at(0.99), values.max()), (500, 990, 1000));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_the_limit_do_not_panic() {
+    fn values_beyond_limit_do_not_panic() {
         let mut values = Quantiles::default();
         values.record(u64::MAX);
         values.record(0);

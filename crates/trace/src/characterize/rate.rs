@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_widen_to_hold_any_span_and_lose_nothing() {
+    fn bins_widen_without_loss() {
         let mut rate = RateCollector::default();
         for time in [0, 999, 1_000, 199_999, 200_000, 1_000_000_000, u64::MAX] {
             rate.observe(time, &read_at(time));

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_a_request_and_those_that_go_on_from_it() {
+    fn sequential_run_is_request_and_continuations() {
         let (sequence, _) =
             observe_all(&[(Op::Read, 0, 0, 8), (Op::Read, 0, 8, 8), (Op::Read, 0, 100, 8)]);
         assert_eq!(sequence.sequential_share, 1.0 / 3.0);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn two_interleaved_streams_are_streams_but_not_sequential() {
+    fn interleaved_streams_are_not_sequential() {
         let requests: Vec<_> = (0..10)
             .flat_map(|n| [(Op::Read, 0, n * 8, 8), (Op::Read, 0, 9000 + n * 8, 8)])
             .collect();
@@ -215,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn reads_among_writes_are_sequential_among_themselves() {
+    fn reads_among_writes_stay_sequential() {
         let (sequence, _) =
             observe_all(&[(Op::Read, 0, 0, 8), (Op::Write, 0, 500, 8), (Op::Read, 0, 8, 8)]);
         assert_eq!((sequence.sequential_share, sequence.read_sequential_share), (0.0, 0.5));
     }
 
     #[test]
-    fn a_jump_is_measured_from_the_end_and_has_a_direction() {
+    fn jump_measured_from_end_with_direction() {
         let (_, jump) =
             observe_all(&[(Op::Read, 0, 100, 8), (Op::Write, 0, 8, 8), (Op::Read, 0, 1016, 8)]);
         assert_eq!((jump.forward_share, jump.backward_share), (0.5, 0.5));

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_ends_at_its_power_of_two() {
+    fn bucket_ends_at_power_of_two() {
         let mut sizes = OpSizes::default();
         for blocks in [5, 8, 9] {
             sizes.observe(blocks);

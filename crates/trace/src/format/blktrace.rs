@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_a_processor_is_known_by_its_name() {
+    fn processor_file_known_by_name() {
         assert_eq!(trace_name("sda.blktrace.0"), Some("sda"));
         assert_eq!(trace_name("sda.blktrace.12.zst"), Some("sda"));
         for other in ["sda.blktrace", "sda.blktrace.x", "sda.0"] {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_order_and_the_version_are_told_by_the_magic_number() {
+    fn magic_number_tells_order_and_version() {
         let layout =
             |magic: &[u8; 4]| BlktraceLayout::of(magic).map(|it| (it.is_big_endian, it.bytes));
         assert_eq!(layout(b"\x07\x74\x61\x65"), Some((false, 48)));

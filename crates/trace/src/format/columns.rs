@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_found_in_any_order_and_others_are_passed_over() {
+    fn columns_found_in_any_order() {
         let columns = Columns::find(b"x,b, a ,y", ["a", "b", "c"], 2).unwrap();
         let fields = columns.pick(b"1,2,3,4").unwrap();
         let texts = fields.map(|field| field.map(|token| token.text));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_required_columns_is_told_which() {
+    fn header_without_columns_names_missing() {
         let fault = Columns::find(b"x,b", ["a", "b", "c"], 3).unwrap_err();
         assert_eq!(fault.field, "header");
         assert!(fault.reason.ends_with("lacks: a, c"), "{}", fault.reason);

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_may_arrive_up_to_a_day_before_the_zero_of_its_trace() {
+    fn arrival_up_to_day_before_zero() {
         let field = Token { name: "latency", text: b"" };
         let stay = |completion, response| {
             super::stay(SimTime::from_ns(completion), SimTime::from_ns(response), field)

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bit_0_of_every_hexadecimal_digit_tells_reads() {
+    fn hexadecimal_bit_0_tells_reads() {
         for value in 0..16 {
             let want = if value & 1 == 1 { Op::Read } else { Op::Write };
             for text in [format!("{value:x}"), format!("{value:X}"), format!("0x4{value:x}")] {

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_delay_runs_from_the_completion_before_to_the_arrival() {
+    fn delay_runs_from_completion_to_arrival() {
         let mut decoder = DisksimValidate::default();
         let first = decoder.parse(b"W Hit    4583176   4    663.00000  7").unwrap();
         let second = decoder.parse(b"R Miss   16   8    1000.5  45422.00000").unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_add_up_past_the_end_are_refused() {
+    fn times_summing_past_end_refused() {
         let mut decoder = DisksimValidate::default();
         let long = b"R Hit 0 1 9000000000000000 9000000000000000";
         assert!((0..4).any(|_| decoder.parse(long).is_err()));

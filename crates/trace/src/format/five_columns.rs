@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_decimals_are_seconds_and_six_may_be() {
+    fn nine_decimals_are_seconds_six_maybe() {
         // 20 requests a second.
         assert_eq!(found(0.05, 9, Milliseconds), UnitFound::Sure(Seconds));
         let units = asks(&found(0.05, 6, Milliseconds));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formats_own_unit_is_taken_where_it_means_the_rate_of_a_disk() {
+    fn own_unit_taken_at_disk_rate() {
         for gap in [12.0, 50.0, 900.0] {
             assert_eq!(found(gap, 3, Milliseconds), UnitFound::Sure(Milliseconds), "{gap}");
         }
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_may_be_any_unit_that_means_a_rate() {
+    fn whole_numbers_fit_any_plausible_unit() {
         // 20 requests a second in us; in ns 20,000; in ms 0.02.
         let units = asks(&found(50_000.0, 0, Nanoseconds));
         assert_eq!(units, [(Milliseconds, 0.02), (Microseconds, 20.0), (Nanoseconds, 20_000.0)]);
     }
 
     #[test]
-    fn records_out_of_order_have_the_rate_of_those_in_order() {
+    fn records_out_of_order_keep_rate() {
         let line = |at: u32| format!("{:.3} 0 8 8 1\n", 0.05 * f64::from(at));
         let swapped: String = (4..8).chain(0..4).map(line).collect();
         let units = asks(&unit(swapped.as_bytes(), Milliseconds, &OF_A_DISK, false));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_are_all_the_same_say_nothing() {
+    fn equal_times_say_nothing() {
         assert_eq!(found(0.0, 9, Milliseconds), UnitFound::Sure(Milliseconds));
         assert_eq!(
             unit(b"no time\n", Milliseconds, &OF_A_DISK, false),

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_count_places_where_these_reach() {
+    fn object_places_by_number_when_fitting() {
         assert_eq!(ObjectPlaces::new(9, 1000), ObjectPlaces { blocks: 16, by_number: true });
         assert!(!ObjectPlaces::new(9, PLACES_BLOCKS / 16).by_number);
         assert!(ObjectPlaces::new(0, PLACES_BLOCKS / 16).by_number);

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_tells_the_sector_size() {
+    fn header_tells_sector_size() {
         assert_eq!(sector_bytes(b"a = 1;\n\tsectorsize  = 512,\n"), Ok(512));
         assert_eq!(sector_bytes(b"a = 1;\n"), Ok(256));
         assert!(sector_bytes(b"sectorsize = 256,\nsectorsize = 512,\n").is_err());

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_from_the_end_and_blanks_within_the_first_one_stay() {
+    fn last_fields_come_from_end() {
         let mut fields = LastFields::new(b" tmux: server \t 7  R ");
         assert_eq!(fields.next("a").unwrap().text, b"R");
         assert_eq!(fields.peek(), Some(&b"7"[..]));

@@ -112,7 +112,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn objects_of_any_numbers_have_places_of_their_own() {
+    fn objects_of_any_numbers_placed_apart() {
         for largest in [100, u64::MAX / 3] {
             let places = ObjectPlaces::new(1 << 24, largest);
             let mut placer = Placer::new(Some(places));

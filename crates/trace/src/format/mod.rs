@@ -333,14 +333,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_registry_has_each_format_at_its_own_place() {
+    fn registry_has_formats_in_place() {
         for format in Format::ALL {
             assert_eq!(format.row().format, format);
         }
     }
 
     #[test]
-    fn a_name_is_the_same_on_the_command_line_and_in_json() {
+    fn format_name_same_in_cli_and_json() {
         for format in Format::ALL {
             assert_eq!(format.name().parse(), Ok(format));
             assert_eq!(serde_json::to_value(format).unwrap(), format.name());
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_number_of_formats_and_the_nearest_name() {
+    fn unknown_name_answered_with_nearest() {
         let text = "blktraces".parse::<Format>().unwrap_err().to_string();
         for says in [&*format!("the {} there are", Format::ALL.len()), "did you mean `blktrace`?"] {
             assert!(text.contains(says), "{text}");
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_format_is_that_of_most_first_lines() {
+    fn nearest_format_matches_most_first_lines() {
         let head =
             b"a title\nand words\n0,8,512,r,1.5\n0,16,512,w,2.5\n1,1.5,R,0,512\nthe end of it\n";
         assert_eq!(Format::detect(head), None);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_recognised_in_nothing() {
+    fn empty_input_recognised_as_nothing() {
         for head in [&b""[..], b"\n\n", b"# only a comment\n", b"hello, world\n", &[0; 64]] {
             assert_eq!(Format::detect(head), None, "{head:?}");
         }

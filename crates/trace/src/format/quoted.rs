@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_may_have_thousands_apart_by_any_sign() {
+    fn whole_numbers_take_any_thousands_sign() {
         for text in ["1234567", "1,234,567", "1.234.567", "1 234 567", "1\u{a0}234\u{a0}567"] {
             let number = COMMA.number(Token { name: "f", text: text.as_bytes() }).unwrap();
             assert_eq!(number.value, 1_234_567, "{text}");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_has_its_decimal_mark_where_the_separator_of_fields_says() {
+    fn decimal_mark_depends_on_field_separator() {
         let read = |separator: Separator, text: &'static str| {
             let token = Token { name: "f", text: text.as_bytes() };
             separator.time(token, TimeUnit::Milliseconds).ok().map(SimTime::ns)

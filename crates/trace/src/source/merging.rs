@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_one_request_from_the_time_of_its_first_part_on() {
+    fn command_is_request_from_first_part() {
         let events = [
             event(Queued, 1, 8, 8),
             event(Queued, 2, 0, 8),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_split_becomes_its_commands() {
+    fn split_request_becomes_commands() {
         let events = [event(Queued, 1, 0, 16), event(Issued, 2, 8, 8), event(Issued, 3, 0, 8)];
         assert_eq!(requests(&events).0, [(1, 8, 16), (1, 0, 8)]);
         // A part that was never issued is a request, too.
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_at_the_end_is_as_large_as_it_was_merged() {
+    fn waiting_at_end_keeps_merged_size() {
         let events = [
             event(Queued, 1, 8, 8),
             event(Queued, 2, 16, 8),
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_issued_again_takes_no_later_request_and_counts_once() {
+    fn command_issued_again_counts_once() {
         let events = [
             event(Queued, 1, 0, 8),
             event(Issued, 2, 0, 8),
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completion_without_an_issue_is_the_request_of_its_blocks() {
+    fn completion_without_issue_is_own_request() {
         // A later command must not take the first request, whose issue was lost.
         let events = [
             event(Queued, 1, 0, 8),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_being_queued_is_there_when_it_is_inserted() {
+    fn request_unseen_queued_exists_when_inserted() {
         let events = [
             event(Inserted, 1, 0, 8),
             event(Queued, 2, 8, 8),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_with_data_waits_for_no_command() {
+    fn flush_with_data_waits_for_nothing() {
         let flushing = BlockEvent { flushes: true, ..event(Queued, 1, 0, 8) };
         let mut merging = Merging::default();
         merging.observe(flushing, Position::default());
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_issue_and_commands_without_completion_do_not_pile_up() {
+    fn unmatched_events_do_not_pile_up() {
         let mut merging = Merging::default();
         for number in 0..3 * LINE_MAX as u64 {
             merging.observe(event(Queued, number, number * 16, 8), Position::default());
@@ -566,7 +566,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn requests_are_those_found_block_by_block(
+        fn merging_matches_block_model(
             steps in prop::collection::vec((0u8..9, 0u32..2, 0u64..12, 1u64..7), 0..40),
         ) {
             let event = |(time, &(kind, device, start, blocks)): (usize, &(u8, u32, u64, u64))| {

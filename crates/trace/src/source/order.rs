@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_over_files_is_a_stable_sort() {
+    fn merge_over_files_is_stable_sort() {
         let mut prng = Prng::new(1, "times");
         let times: Vec<u64> = (0..PIECE_ITEMS * 5 / 2).map(|_| prng.below(100_000)).collect();
         let mut expected: Vec<(u64, u64)> =
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_says_when_it_was_too_short() {
+    fn window_reports_being_too_short() {
         let late = [10, 20, 30, 5];
         let mut order = TimeOrder::window(3);
         assert!(in_order(&late, TimeOrder::window(4)).is_sorted());

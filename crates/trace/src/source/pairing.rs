@@ -319,7 +319,7 @@ mod tests {
     use Stage::{Completed, Ended, Issued, Queued};
 
     #[test]
-    fn a_completion_covers_all_requests_that_were_merged() {
+    fn completion_covers_all_merged_requests() {
         let events = [
             event(Queued, 1, Op::Write, 8, 8),
             event(Queued, 2, Op::Write, 0, 8),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_split_completes_with_its_last_part() {
+    fn split_request_completes_with_last_part() {
         let events = [
             event(Queued, 1, Op::Read, 0, 16),
             event(Issued, 2, Op::Read, 0, 8),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_requests_the_oldest_completes_first() {
+    fn equal_requests_complete_oldest_first() {
         let queued = |time| event(Queued, time, Op::Read, 4, 4);
         let completed = |time| event(Completed, time, Op::Read, 4, 4);
         let events = [queued(1), queued(2), completed(5), completed(8)];
@@ -351,13 +351,13 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_not_seen_being_queued_arrives_when_it_is_issued() {
+    fn request_unseen_queued_arrives_when_issued() {
         let events = [event(Issued, 3, Op::Read, 0, 8), event(Completed, 5, Op::Read, 0, 8)];
         assert_eq!(pair(&events), [(3, 0, Some(5))]);
     }
 
     #[test]
-    fn a_flush_completes_what_was_queued_before_it_was_issued() {
+    fn flush_completes_earlier_queued_requests() {
         let events = [
             flush(Queued, 1),
             flush(Issued, 2),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_flushes_first_is_a_flush_and_a_write() {
+    fn preflush_write_is_flush_and_write() {
         let mut queued = event(Queued, 1, Op::Write, 8, 8);
         queued.flushes = true;
         let events =
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flush_behind_a_write_is_its_fua_where_the_drive_has_none() {
+    fn postflush_is_fua_without_drive_fua() {
         let mut queued = write(Queued, 1, true);
         queued.flushes = true;
         let mut events = vec![
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flush_ends_all_writes_that_were_written_before_it_was_issued() {
+    fn flush_ends_all_writes_before_issue() {
         let mut second = write(Queued, 2, true);
         second.data.as_mut().unwrap().extent.start = VolumeBlock::new(80);
         let of_second = |stage, time| {
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_with_fua_ends_a_write_by_its_only_command() {
+    fn drive_fua_ends_write_by_command() {
         let events = [
             write(Queued, 1, true),
             write(Issued, 2, true),
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_comes_back_from_its_words() {
+    fn event_round_trips_through_words() {
         let mut events = vec![flush(Issued, 7), ended(9), write(Queued, 1, true)];
         events.extend([Op::Read, Op::Trim].map(|op| event(Completed, 5, op, 1 << 40, 77)));
         for event in events {
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_completion_do_not_pile_up() {
+    fn requests_without_completion_never_pile_up() {
         let mut pairing = Pairing::default();
         let mut delivered = 0;
         for number in 0..3 * OUTSTANDING_MAX as u64 {
@@ -509,7 +509,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn completions_are_found_as_block_by_block(
+        fn pairing_matches_block_model(
             steps in prop::collection::vec((any::<bool>(), 0u64..6, 1u64..4), 0..60),
         ) {
             // Requests fill whole slots of 4 blocks; completions cover one slot to three.

@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn items_come_back_as_from_a_search_for_the_earliest(
+        fn reorder_matches_search_for_earliest(
             times in prop::collection::vec(0u64..50, 0..60),
             window in 1usize..20,
         ) {

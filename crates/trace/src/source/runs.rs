@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_starts_again_goes_on_a_mean_gap_after_the_end() {
+    fn restarted_clock_continues_after_mean_gap() {
         assert_eq!(of_times(&[5, 15, 25, 35, 2, 12, 22]), (vec![5, 15, 25, 35, 45, 55, 65], 2));
         // The gap of the second recording, and no longer that of the first, leads to the third.
         let (times, runs) = of_times(&[0, 100, 200, 3, 13, 23, 33, 1, 2]);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn items_logged_late_are_no_second_recording() {
+    fn late_items_start_no_recording() {
         for times in [
             &[0, 10, 20, 1][..],
             &[0, 50, 3, 51, 52],
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_ended_after_the_latest_began_is_on_the_same_clock() {
+    fn overlapping_item_stays_on_same_clock() {
         // Logged by completion: eight requests waited for the first one that was logged.
         let items = [(90, 95)].into_iter().chain((0..8).map(|at| (at, 100 + at)));
         let items: Vec<_> = items.map(|(time, end)| (time, Some(end), false)).collect();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_of_a_coarse_clock_stay_on_its_steps() {
+    fn coarse_clock_recordings_stay_on_steps() {
         let granule = SimDuration::from_ns(10);
         let mut runs = ClockRuns::new(RunOptions { granule, ..RunOptions::default() });
         let items =
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_comes_again_begins_a_recording_where_the_clock_steps_back() {
+    fn repeated_header_begins_recording_when_clock_rewinds() {
         let of = |second| run(&[(0, None, false), (10, None, false), (second, None, true)]);
         assert_eq!(of(9), (vec![0, 10, 20], 2));
         // A log in two files on one clock.
@@ -333,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_begins_after_the_last_completion_of_the_one_before() {
+    fn recording_begins_after_previous_completion() {
         let items = [(0, Some(1), false), (10, Some(500), false), (0, Some(1), true)];
         assert_eq!(run(&items), (vec![0, 10, 510], 2));
     }
 
     proptest! {
         #[test]
-        fn recordings_joined_are_those_recordings_one_after_another(
+        fn joined_recordings_follow_one_another(
             gaps in prop::collection::vec(prop::collection::vec(1u64..1000, 8..60), 1..5),
             starts in prop::collection::vec(0u64..100, 5),
         ) {

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_in_the_path_does_not_end_the_request() {
+    fn quote_in_path_keeps_request_open() {
         let line = b"a - - [01/Jan/1970:00:00:05 +0000] \"GET /a\"b HTTP/1.0\" 200 7";
         let Entry::Request(asked) = parsed(line).unwrap() else { panic!("no request") };
         assert_eq!((asked.time_ns, &*asked.path, asked.bytes), (5_000_000_000, &b"/a\"b"[..], 7));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_that_is_wrong_is_named() {
+    fn common_log_wrong_fields_named() {
         for (line, field) in [
             ("a - - GET /a", "time"),
             ("a - - [01/Jan/1970:00:00:05 +0000 \"GET /a", "time"),

@@ -200,7 +200,7 @@ mod tests {
 
     /// One request in the keys of several servers. 1704412801.5 is 2024-01-05 00:00:01.5 UTC.
     #[test]
-    fn one_request_reads_the_same_from_every_server() {
+    fn json_request_same_from_every_server() {
         let is =
             (1_704_412_801_500_000_000, "site.example".into(), "/a.zip?v=2".into(), 4096, true);
         for line in [
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn json_missing_or_wrong_field_named() {
         let whole = r#"{"ts":1.5,"method":"GET","uri":"/a","size":4,"status":200}"#;
         assert!(parse(whole.as_bytes()).is_ok() && missing(whole.as_bytes()) == Some(Vec::new()));
         for (key, name) in [

@@ -26,7 +26,7 @@ fn file(name: &str, bytes: u64) -> WebFile {
 }
 
 #[test]
-fn requests_are_in_order_of_seconds_and_spread_within_them() {
+fn requests_ordered_and_spread_within_seconds() {
     let log = log(LINES, false).unwrap();
     let times: Vec<u64> = log.requests.iter().map(|request| request.arrival.ns()).collect();
     assert_eq!(times, [0, SECOND_NS, 2 * SECOND_NS, 2 * SECOND_NS + SECOND_NS / 2]);
@@ -38,7 +38,7 @@ fn requests_are_in_order_of_seconds_and_spread_within_them() {
 }
 
 #[test]
-fn times_finer_than_seconds_stay_as_they_are() {
+fn times_finer_than_seconds_stay() {
     let line = |time: &str| {
         format!("{{\"ts\":{time},\"method\":\"GET\",\"uri\":\"/a\",\"size\":4,\"status\":200}}\n")
     };
@@ -48,7 +48,7 @@ fn times_finer_than_seconds_stay_as_they_are() {
 }
 
 #[test]
-fn a_malformed_line_is_named_or_counted() {
+fn malformed_line_named_or_counted() {
     let text = format!("{LINES}a - - [2 August] \"GET /a HTTP/1.0\" 200 1\n");
     let says = log(&text, false).unwrap_err().to_string();
     assert!(says.contains("line 8: time is `2 August`"), "{says}");
@@ -56,7 +56,7 @@ fn a_malformed_line_is_named_or_counted() {
 }
 
 #[test]
-fn numbers_of_wikipedia_are_names_between_tabs_or_blanks() {
+fn wikipedia_numbers_are_names() {
     let text = "relative_unix\thashed_path_query\timage_type\tresponse_size\ttime_firstbyte\n\
                 7\t-12\tjpeg\t100\t0.01\n9\t5\tpng\t0\t0.01\n8\t-12\tjpeg\t120\t0.2\n";
     for text in [text.to_owned(), text.replace('\t', " "), text.replace('\t', "   ")] {
@@ -78,7 +78,7 @@ fn numbers_of_wikipedia_are_names_between_tabs_or_blanks() {
 }
 
 #[test]
-fn an_answer_larger_than_any_file_breaks_the_format() {
+fn answer_larger_than_files_breaks_format() {
     let line = |bytes: u64| {
         format!("a - - [01/Aug/1995:00:00:00 -0400] \"GET /a HTTP/1.0\" 200 {bytes}\n")
     };
@@ -90,7 +90,7 @@ fn an_answer_larger_than_any_file_breaks_the_format() {
 }
 
 #[test]
-fn parts_count_and_the_largest_is_the_least_size_of_a_file_that_was_never_sent_whole() {
+fn partial_answers_give_least_file_size() {
     let line = |path: &str, status: u32, bytes: u64| {
         format!("a - - [01/Aug/1995:00:00:00 -0400] \"GET {path} HTTP/1.0\" {status} {bytes}\n")
     };
@@ -167,7 +167,7 @@ fn files(log: &WebLog) -> Files {
 }
 
 #[test]
-fn every_layout_gives_the_files_and_requests_that_its_lines_are_made_from() {
+fn layouts_give_same_files_and_requests() {
     let prng = &mut Prng::new(1, "web logs");
     for _ in 0..40 {
         let all: Vec<Made> = (0..120).map(|_| made(prng)).collect();
@@ -206,7 +206,7 @@ fn every_layout_gives_the_files_and_requests_that_its_lines_are_made_from() {
 }
 
 #[test]
-fn one_site_alone_is_in_no_name_and_names_differ_by_case_in_the_path_alone() {
+fn single_site_stays_out_of_names() {
     let line = |site: &str, path: &str| {
         format!("{site} 192.0.2.1 - - [05/Jan/2024:00:00:00 +0000] \"GET {path} HTTP/1.1\" 200 5\n")
     };
@@ -229,7 +229,7 @@ fn one_site_alone_is_in_no_name_and_names_differ_by_case_in_the_path_alone() {
 }
 
 #[test]
-fn columns_that_change_within_a_log_are_followed() {
+fn changed_columns_within_log_followed() {
     let text = "#Version: 1.0\n#Date: 2024-01-05 00:00:00\n#Fields: time cs-method cs-uri-stem sc-status sc-bytes\n\
                 00:00:01 GET /a 200 10\n#Fields: sc-bytes sc-status cs-uri-stem cs-method time\n20 200 /a GET 00:00:03\n";
     let log = log(text, false).unwrap();
@@ -239,7 +239,7 @@ fn columns_that_change_within_a_log_are_followed() {
 
 proptest::proptest! {
     #[test]
-    fn any_damage_of_a_line_is_an_entry_or_a_fault(at in 0..150usize, byte: u8, cut in 0..160usize) {
+    fn damaged_line_is_entry_or_fault(at in 0..150usize, byte: u8, cut in 0..160usize) {
         let made = Made { second: 7, site: "one.example", path: "/a".into(), bytes: 5, status: 200 };
         let mut columns = w3c::Columns::default();
         columns.take_header(b"#Fields: date time cs-method cs-uri-stem cs-uri-query cs-host sc-status sc-bytes");
@@ -268,7 +268,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn what_is_no_web_log_is_said_with_the_way_out() {
+fn non_web_log_refused_with_remedy() {
     let text = "a - - [01/Aug/1995:23:59:59 -0400] \"GET /b.html HTTP/1.0\" 404 30\n";
     let says = log(text, false).unwrap_err().to_string();
     assert!(says.contains("none of its 1 lines"), "{says}");

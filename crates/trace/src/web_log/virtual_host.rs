@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_in_front_is_found_with_and_without_port_before_any_client() {
+    fn site_in_front_found_before_client() {
         for site in ["one.example:443", "One.example", "intranet:80", "localhost"] {
             for client in ["192.0.2.1", "2001:db8::1", "::1", "pc-7.isp.example"] {
                 let lines = [line(&format!("{site} {client} - -"), " \"-\" \"x\"")];
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_behind_is_found_where_all_lines_agree() {
+    fn site_behind_found_where_lines_agree() {
         for (behind, at) in [
             (" one.example", 0),
             (" \"-\" \"x\" one.example", 2),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_a_site_beside_names_and_a_client_of_a_proxy_is_none() {
+    fn address_is_site_beside_names() {
         let fronts = [
             "one.example 192.0.2.1 - -",
             "two.example 192.0.2.1 - -",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_addresses_behind_them_are_clients_of_a_proxy() {
+    fn names_outnumbering_addresses_are_proxy_clients() {
         let of = |front: fn(u32) -> String| {
             let lines: Vec<String> = (0..40).map(|at| line(&front(at), "")).collect();
             sites(&lines).0
@@ -292,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_brackets_is_no_time() {
+    fn bracketed_address_is_no_time() {
         let lines = [line("one.example [2001:db8::1] - -", ""), line("two.example [::1] - -", "")];
         let sites_of = vec!["one.example".into(), "two.example".into()];
         assert_eq!(sites(&lines), (HostPlace::First, sites_of));
     }
 
     #[test]
-    fn a_log_whose_first_lines_name_no_site_still_tells_sites_with_a_port_apart() {
+    fn ports_tell_sites_after_unnamed_lines() {
         let front =
             ["192.0.2.1 - -", "192.0.2.1 - -", "192.0.2.1 - -", "one.example:80 192.0.2.1 - -"];
         let lines = front.map(|front| line(front, ""));

@@ -175,7 +175,7 @@ mod tests {
 
     /// The seconds are from `date -u -d "2024-01-05 00:00:01" +%s`.
     #[test]
-    fn columns_are_found_by_name_in_any_order() {
+    fn w3c_columns_found_in_any_order() {
         let iis = columns(&[
             "#Fields: date time cs-method cs-uri-stem cs-uri-query s-sitename sc-status sc-bytes",
         ]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_cloudfront_lie_between_tabs_and_name_the_site_that_clients_see() {
+    fn cloudfront_lines_name_client_site() {
         let head = "#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs-uri-query x-host-header";
         let line = "2024-01-05\t00:00:01\tFRA2\t99\t192.0.2.1\tGET\td1.cdn.example\t/a b.gif\t200\t-\t-\twww.example";
         let of = asked(&columns(&[head]), line);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn w3c_missing_or_wrong_field_named() {
         let few = columns(&["#Fields: date time cs-uri-stem sc-status"]);
         assert!(few.is_known() && !columns(&["#Fields: a b"]).is_known());
         assert_eq!(few.missing(), ["cs-method", "sc-bytes"]);

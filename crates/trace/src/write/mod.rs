@@ -110,7 +110,7 @@ mod tests {
     use crate::error::EXTENSIONS;
 
     #[test]
-    fn the_name_tells_the_form() {
+    fn name_tells_output_form() {
         let form_of = |name: &str| form(Path::new(name));
         #[cfg(unix)]
         {
@@ -126,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn another_name_is_refused_with_the_allowed_endings() {
+    fn name_with_other_ending_refused() {
         let error = TraceWriter::create(Path::new("out.txt")).err().map(|error| error.to_string());
         assert!(error.is_some_and(|text| text.contains("out.txt") && text.contains(EXTENSIONS)));
     }
 
     #[test]
-    fn a_writer_dropped_before_its_end_leaves_nothing_behind() {
+    fn writer_dropped_early_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.parquet", "a.csv", "a.csv.gz", "a.csv.zst"] {
             drop(TraceWriter::create(&folder.path().join(name)).unwrap());

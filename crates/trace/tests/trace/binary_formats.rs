@@ -15,7 +15,7 @@ fn hp_trace(records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn hp_srt_is_read_by_disk_in_the_sectors_of_its_header() {
+fn hp_srt_read_by_disk_and_sector() {
     let two = [hp_record(10, 5, 100, 4096, 1056, 0x1b), hp_record(11, 4, 30, 1024, 3, 0x10a)];
     // Sector 3 of 256 bytes and 1024 bytes: the second half of block 1 to the first of block 3.
     let want = [
@@ -28,14 +28,14 @@ fn hp_srt_is_read_by_disk_in_the_sectors_of_its_header() {
 }
 
 #[test]
-fn hp_srt_of_an_older_version_has_no_queue_length() {
+fn hp_srt_older_version_lacks_queue_length() {
     let old = hp_words(&[52, 0x0003_0001, 0, 0, 9, 10, 512, 2, 0x100, 4, 0, 1, 0]);
     let records = records(&hp_trace(&[old.clone(), old]), Format::HpSrt);
     assert_eq!(records, [completed(record(0, Op::Read, 1, 1, 1), 10_000); 2]);
 }
 
 #[test]
-fn every_wrong_field_of_hp_srt_is_named() {
+fn hp_srt_wrong_fields_named() {
     let faults = [
         (hp_record(u32::MAX, 0, 1, 512, 0, 0), "sec"),
         (hp_record(0, 1_000_000, 1, 512, 0, 0), "usec"),
@@ -53,7 +53,7 @@ fn every_wrong_field_of_hp_srt_is_named() {
 }
 
 #[test]
-fn hp_srt_goes_on_at_the_next_record_after_damage() {
+fn hp_srt_continues_after_damage() {
     let good = || hp_record(1, 0, 1, 512, 2, 1);
     let bytes = hp_trace(&[good(), b"thirteen bytes".to_vec(), good(), good()]);
     let (records, skipped) = lenient(&bytes, Format::HpSrt);
@@ -61,7 +61,7 @@ fn hp_srt_goes_on_at_the_next_record_after_damage() {
 }
 
 #[test]
-fn hp_srt_without_an_end_of_its_header_is_refused() {
+fn hp_srt_without_header_end_refused() {
     let options = freewheel_trace::OpenOptions::default();
     let bytes = &b"$$TR_IOREC-1.3\nversion = 1.3;\n"[..];
     let error = freewheel_trace::TraceReader::from_reader("t", bytes, &options).unwrap_err();
@@ -69,7 +69,7 @@ fn hp_srt_without_an_end_of_its_header_is_refused() {
 }
 
 #[test]
-fn both_versions_of_vscsi_are_recognised_and_read_relative() {
+fn vscsi_versions_recognised_and_read_relative() {
     for make in [vscsi_v1, vscsi_v2] {
         let bytes =
             [make(WRITE, 512, 42, 1_000), make(READ, 6656, 7, 1_250), make(0x35, 0, 0, 1_300)];
@@ -83,7 +83,7 @@ fn both_versions_of_vscsi_are_recognised_and_read_relative() {
 }
 
 #[test]
-fn every_wrong_field_of_vscsi_is_named() {
+fn vscsi_wrong_fields_named() {
     let mut other_version = vscsi_v1(READ, 512, 0, 0);
     other_version[15] = 2;
     let faults = [
@@ -102,7 +102,7 @@ fn every_wrong_field_of_vscsi_is_named() {
 }
 
 #[test]
-fn a_record_cut_off_by_the_end_is_malformed_and_counts_as_one_skipped() {
+fn record_cut_off_counts_as_skipped() {
     let hp = [hp_record(1, 0, 1, 512, 2, 1), hp_record(1, 0, 1, 512, 2, 1)];
     let vscsi = [vscsi_v1(READ, 512, 0, 0), vscsi_v1(READ, 512, 0, 0)];
     let traces = [(hp_trace(&hp), Format::HpSrt), (vscsi.concat(), Format::Vscsi)];
@@ -117,7 +117,7 @@ fn a_record_cut_off_by_the_end_is_malformed_and_counts_as_one_skipped() {
 }
 
 #[test]
-fn a_compressed_trace_is_recognised_whatever_its_name() {
+fn compressed_trace_recognised_under_any_name() {
     let bytes = [vscsi_v1(READ, 512, 0, 0), vscsi_v1(READ, 512, 1, 0)].concat();
     let compressed = zstd::encode_all(&bytes[..], 1).unwrap();
     assert_eq!(records(&compressed, Format::Vscsi).len(), 2);

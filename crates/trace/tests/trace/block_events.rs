@@ -105,7 +105,7 @@ fn read(bytes: &[u8], format: Format) -> Vec<Record> {
 }
 
 #[test]
-fn blkparse_gives_requests_with_their_completions_and_passes_over_the_summary() {
+fn blkparse_pairs_completions_and_skips_summary() {
     let want = [
         completed(record(1_850, Op::Read, SDB, 144, 256), 356_669),
         completed(record(100_000, Op::Flush, SDB, 0, 0), 150_000),
@@ -115,7 +115,7 @@ fn blkparse_gives_requests_with_their_completions_and_passes_over_the_summary() 
 }
 
 #[test]
-fn both_versions_and_both_byte_orders_of_blktrace_give_the_same_requests() {
+fn blktrace_versions_and_orders_agree() {
     let want = [
         completed(record(0, Op::Read, SDB, 144, 256), 2_000),
         completed(record(1_500, Op::Flush, SDB, 0, 0), 1_900),
@@ -128,7 +128,7 @@ fn both_versions_and_both_byte_orders_of_blktrace_give_the_same_requests() {
 }
 
 #[test]
-fn every_wrong_field_of_blkparse_is_named() {
+fn blkparse_wrong_fields_named() {
     let faults = [
         ("8x 1 1 0.5 9 Q R 8 + 8 [dd]", "device"),
         ("8,1048576 1 1 0.5 9 Q R 8 + 8 [dd]", "device"),
@@ -151,7 +151,7 @@ fn every_wrong_field_of_blkparse_is_named() {
 }
 
 #[test]
-fn a_line_without_a_name_is_read_unless_those_before_it_have_one() {
+fn blkparse_line_may_lack_process_name() {
     let (with, without) = ("8,0 1 1 0.5 9 Q R 8 + 8 [dd]\n", "8,0 1 2 0.6 9 Q R 16 + 8\n");
     let read = records(without.as_bytes(), Format::Blkparse);
     assert_eq!(read, [record(600_000_000, Op::Read, 8 << 20, 16, 8)]);
@@ -161,7 +161,7 @@ fn a_line_without_a_name_is_read_unless_those_before_it_have_one() {
 }
 
 #[test]
-fn recordings_joined_as_text_follow_one_another_behind_each_summary() {
+fn blkparse_joined_recordings_follow_one_another() {
     let recording = "8,0 1 1 0.1 9 Q R 8 + 8 [dd]\n8,0 1 2 0.2 0 C R 8 + 8 [0]\n\
                      CPU1 (8,0):\n Reads Queued: 1, 4KiB\t Writes Queued: 0, 0KiB\n\n\
                      Throughput (R/W): 20KiB/s / 0KiB/s\n";
@@ -173,7 +173,7 @@ fn recordings_joined_as_text_follow_one_another_behind_each_summary() {
 }
 
 #[test]
-fn commands_without_a_place_and_messages_are_no_requests() {
+fn placeless_commands_and_messages_no_requests() {
     let text = "8,0 1 1 0.1 9 D R 36 (12 00 00 00) [smartctl]\n\
                 8,0 1 2 0.2 0 C R (12 00) [0]\n\
                 8,0 1 3 0.3 9 Q N [dd]\n\
@@ -188,7 +188,7 @@ fn commands_without_a_place_and_messages_are_no_requests() {
 }
 
 #[test]
-fn damage_in_blktrace_is_told_and_reading_goes_on_at_the_next_event() {
+fn blktrace_damage_told_and_reading_continues() {
     let events = [event(0, 'Q', "R", 8, 8), event(10, 'C', "R", 8, 8)];
     let [first, second] = [events[0].v7(1), events[1].v7(2)];
     let damaged = [&first[..], b"some rubbish", &second[..]].concat();
@@ -207,7 +207,7 @@ fn damage_in_blktrace_is_told_and_reading_goes_on_at_the_next_event() {
 }
 
 #[test]
-fn the_files_of_all_processors_are_read_as_one_trace() {
+fn blktrace_processor_files_are_one_trace() {
     let folder = tempfile::tempdir().unwrap();
     // Queued on one processor, completed on the other.
     let here = [event(0, 'Q', "R", 8, 8), event(40, 'C', "W", 64, 8)];
@@ -232,7 +232,7 @@ fn the_files_of_all_processors_are_read_as_one_trace() {
 }
 
 #[test]
-fn a_stream_in_which_processors_take_turns_is_put_in_order() {
+fn interleaved_processor_stream_put_in_order() {
     let queued = |n: u64| event(n * 10, 'Q', "R", n * 8, 8).v7(1);
     let done = |n: u64| event(n * 10 + 5, 'C', "R", n * 8, 8).v7(1);
     // One processor hands over all that was queued, then the other all that completed.
@@ -288,7 +288,7 @@ fn merged_events() -> Vec<Event> {
 }
 
 #[test]
-fn all_formats_of_the_block_layer_give_the_requests_as_issued_or_as_queued() {
+fn block_formats_offer_issued_and_queued() {
     let events = merged_events();
     let write_of =
         |at, start, blocks, end| completed(record(at, Op::Write, SDB, start, blocks), end);
@@ -323,7 +323,7 @@ fn all_formats_of_the_block_layer_give_the_requests_as_issued_or_as_queued() {
 }
 
 #[test]
-fn requests_are_read_as_queued_where_fewer_than_one_in_a_hundred_was_merged() {
+fn queued_layer_chosen_when_merges_rare() {
     for (alone, read) in [(98, Layer::Issued), (99, Layer::Queued)] {
         let mut events = Vec::new();
         for at in 0..alone {
@@ -382,7 +382,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 proptest! {
     #[test]
-    fn text_and_both_binary_versions_of_the_same_events_give_the_same_requests(events in events()) {
+    fn blkparse_and_blktrace_versions_agree(events in events()) {
         let text = read(&write(&events, |event, n| event.text(n).into_bytes()), Format::Blkparse);
         let relative = |records: Vec<Record>| -> Vec<Record> {
             let zero = records.first().map_or(0, |record| record.arrival.ns());

@@ -80,7 +80,7 @@ fn whole(bytes: &[u8]) -> Vec<Record> {
 }
 
 #[test]
-fn a_trace_that_is_cut_off_is_read_to_its_last_whole_record() {
+fn cut_trace_read_to_last_record() {
     for trace in [text(), binary(), hp()] {
         let all = whole(&trace);
         assert_eq!(all.len() as u64, RECORDS);
@@ -109,7 +109,7 @@ fn a_trace_that_is_cut_off_is_read_to_its_last_whole_record() {
 }
 
 #[test]
-fn a_trace_with_wrong_bytes_is_read_up_to_them() {
+fn trace_read_up_to_wrong_bytes() {
     let trace = text();
     let all = whole(&trace);
     for compression in COMPRESSIONS {
@@ -133,7 +133,7 @@ fn a_trace_with_wrong_bytes_is_read_up_to_them() {
 }
 
 #[test]
-fn of_a_wrong_checksum_at_the_end_all_is_read_and_called_doubtful() {
+fn checksum_wrong_at_end_means_all_doubtful() {
     let mut compressed = compress(b"0,0,512,r,1.0\n0,8,512,r,2.0\n", Compression::Gzip);
     let checksum = compressed.len() - 8;
     compressed[checksum] ^= 1;
@@ -149,7 +149,7 @@ fn of_a_wrong_checksum_at_the_end_all_is_read_and_called_doubtful() {
 
 /// Two members: the first one's checksum is wrong, so that the second one is left out.
 #[test]
-fn of_a_wrong_checksum_before_the_end_all_is_called_doubtful_and_the_rest_left_out() {
+fn checksum_wrong_early_drops_rest() {
     let mut compressed = compress(b"0,0,512,r,1.0\n0,8,512,r,2.0\n", Compression::Gzip);
     let checksum = compressed.len() - 8;
     compressed[checksum] ^= 1;
@@ -161,7 +161,7 @@ fn of_a_wrong_checksum_before_the_end_all_is_called_doubtful_and_the_rest_left_o
 }
 
 #[test]
-fn the_character_of_a_damaged_trace_has_its_damage() {
+fn character_of_damaged_trace_has_damage() {
     let compressed = compress(&text(), Compression::Gzip);
     let mut reader = open(&compressed[..compressed.len() / 2], true).unwrap();
     let info = characterize(&mut reader).unwrap().info;
@@ -170,7 +170,7 @@ fn the_character_of_a_damaged_trace_has_its_damage() {
 
 /// Bits flipped in the compressed bytes may decompress to other text.
 #[test]
-fn a_malformed_record_out_of_damaged_bytes_says_that_they_are_compressed() {
+fn malformed_record_in_damage_tells_compression() {
     let compressed = compress(&text(), Compression::Gzip);
     let error_of = |at: usize| {
         let mut flipped = compressed.clone();
@@ -187,7 +187,7 @@ fn a_malformed_record_out_of_damaged_bytes_says_that_they_are_compressed() {
 }
 
 #[test]
-fn damage_is_told_with_file_offset_and_records_before_it() {
+fn damage_told_with_offset_and_records() {
     let trace = b"0,0,512,r,1.0\n0,8,512,r,2.0\n0,16,512,r,3.0\n";
     for (compression, name) in [(Compression::Gzip, "gzip"), (Compression::Zstd, "zstd")] {
         let compressed = compress(trace, compression);
@@ -205,7 +205,7 @@ fn damage_is_told_with_file_offset_and_records_before_it() {
 }
 
 #[test]
-fn a_file_in_which_nothing_can_be_read_is_an_error_however_it_is_read() {
+fn unreadable_file_is_always_error() {
     for bytes in
         [&b"\x1f\x8b\x08 but no more of gzip than this"[..], b"\x28\xb5\x2f\xfd", b"\x1f\x8b"]
     {
@@ -219,7 +219,7 @@ fn a_file_in_which_nothing_can_be_read_is_an_error_however_it_is_read() {
 }
 
 #[test]
-fn a_named_format_does_not_hide_damage() {
+fn named_format_does_not_hide_damage() {
     let options = OpenOptions { format: Some(Format::Spc), ..OpenOptions::default() };
     let reader = TraceReader::from_reader("t", &b"\x1f\x8b\x08 no gzip at all"[..], &options);
     let error = reader.unwrap().find_map(Result::err).unwrap();
@@ -242,7 +242,7 @@ impl<R: Read> Read for Failing<R> {
 }
 
 #[test]
-fn a_disk_that_fails_is_an_error_however_the_trace_is_read() {
+fn failing_disk_is_always_error() {
     for compression in COMPRESSIONS {
         let compressed = compress(&text(), compression);
         for lenient in [false, true] {
@@ -257,7 +257,7 @@ fn a_disk_that_fails_is_an_error_however_the_trace_is_read() {
 }
 
 #[test]
-fn lenient_conversion_of_which_no_record_is_read_is_refused_and_leaves_nothing() {
+fn lenient_conversion_without_records_refused() {
     let folder = tempfile::tempdir().unwrap();
     let [input, output] = ["in.csv.gz", "out.csv"].map(|name| folder.path().join(name));
     let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -278,7 +278,7 @@ fn lenient_conversion_of_which_no_record_is_read_is_refused_and_leaves_nothing()
 }
 
 #[test]
-fn what_is_read_of_a_damaged_file_says_what_is_left_out() {
+fn damaged_file_conversion_tells_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let [input, output] = ["in.csv.zst", "out.csv"].map(|name| folder.path().join(name));
     let compressed = compress(&text(), Compression::Zstd);

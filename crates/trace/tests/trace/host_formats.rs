@@ -8,7 +8,7 @@ use freewheel_trace::{Format, Record};
 use freewheel_units::Op;
 
 #[test]
-fn xperf_csv_counts_back_from_the_completion_to_the_arrival() {
+fn xperf_csv_counts_back_to_arrival() {
     let want = [
         completed(record(0, Op::Write, 1, 1, 1), 6_900_000),
         completed(record(4_800_000, Op::Read, 0, 0x3c5a_1e00 / 512, 16), 9_400_000),
@@ -18,7 +18,7 @@ fn xperf_csv_counts_back_from_the_completion_to_the_arrival() {
 }
 
 #[test]
-fn xperf_csv_is_read_without_the_names_of_its_columns_and_with_others_among_them() {
+fn xperf_csv_read_without_column_names() {
     let want = [
         completed(record(0, Op::Write, 3, 0x6c_0055_6e00 / 512, 128), 250_000),
         completed(record(250_000, Op::Read, 3, 0x6c_0056_6e00 / 512, 8), 350_000),
@@ -32,7 +32,7 @@ fn xperf_csv_is_read_without_the_names_of_its_columns_and_with_others_among_them
 }
 
 #[test]
-fn every_wrong_field_of_xperf_csv_is_named() {
+fn xperf_csv_wrong_fields_named() {
     assert_faults(
         Format::XperfCsv,
         "",
@@ -52,7 +52,7 @@ fn every_wrong_field_of_xperf_csv_is_named() {
 }
 
 #[test]
-fn wpa_csv_is_read_by_the_names_of_its_columns() {
+fn wpa_csv_read_by_column_names() {
     let want = [
         completed(record(0, Op::Write, 1, 1, 1), 6_900_000),
         completed(record(4_800_100, Op::Read, 0, 0x3c5a_1e00 / 512, 16), 9_400_100),
@@ -62,7 +62,7 @@ fn wpa_csv_is_read_by_the_names_of_its_columns() {
 }
 
 #[test]
-fn wpa_csv_is_read_with_the_marks_of_other_countries_and_in_other_units() {
+fn wpa_csv_read_in_other_locales() {
     let want = [
         completed(record(0, Op::Read, 0, 8, 8), 1_234_500),
         completed(record(1_000_000_100_000, Op::Write, 2, 16, 1), 1_000_000_199_500),
@@ -81,7 +81,7 @@ fn wpa_csv_is_read_with_the_marks_of_other_countries_and_in_other_units() {
 }
 
 #[test]
-fn every_wrong_field_of_wpa_csv_is_named() {
+fn wpa_csv_wrong_fields_named() {
     assert_faults(
         Format::WpaCsv,
         "IO Type,Init Time (s),Complete Time (s),Size (B),Min Offset,Disk,Count\n",
@@ -116,7 +116,7 @@ fn every_wrong_field_of_wpa_csv_is_named() {
 }
 
 #[test]
-fn biosnoop_counts_back_from_the_completion_to_the_arrival() {
+fn biosnoop_counts_back_to_arrival() {
     let want = [
         completed(record(0, Op::Read, 1, 23_092_432, 128), 1_610_000),
         completed(record(932_000, Op::Write, 0, 23_092_560, 8), 1_432_000),
@@ -127,7 +127,7 @@ fn biosnoop_counts_back_from_the_completion_to_the_arrival() {
 }
 
 #[test]
-fn biosnoop_with_a_queue_arrives_when_the_request_was_inserted() {
+fn biosnoop_queue_arrives_when_inserted() {
     let forced = completed(record(1_410_000, Op::Write, 0, 4096, 1), 1_460_000);
     let want = [
         completed(record(0, Op::Write, 0, 2048, 8), 560_000),
@@ -144,14 +144,14 @@ fn biosnoop_with_a_queue_arrives_when_the_request_was_inserted() {
 }
 
 #[test]
-fn a_flush_of_biosnoop_without_a_disk_counts_for_the_first() {
+fn biosnoop_flush_without_disk_takes_first() {
     let text = b"0.1 a 7 sdb R 8 512 0.5\n0.2 ?  0   W 0 0 0.25\n0.3 b 7 sdb W 8 512 0.5\n";
     let flush = &records(text, Format::Biosnoop)[1];
     assert_eq!((flush.op, flush.device, flush.arrival.ns()), (Op::Flush, 0, 100_250_000));
 }
 
 #[test]
-fn every_wrong_field_of_biosnoop_is_named() {
+fn biosnoop_wrong_fields_named() {
     assert_faults(
         Format::Biosnoop,
         "",
@@ -176,7 +176,7 @@ fn every_wrong_field_of_biosnoop_is_named() {
 const SDB: u32 = 8 << 20 | 16;
 
 #[test]
-fn ftrace_gives_requests_with_their_completions_and_passes_over_other_events() {
+fn ftrace_pairs_completions_and_skips_others() {
     let want = [
         completed(record(0, Op::Read, SDB, 144, 256), 357_000),
         completed(record(400_000, Op::Flush, SDB, 0, 0), 450_000),
@@ -186,7 +186,7 @@ fn ftrace_gives_requests_with_their_completions_and_passes_over_other_events() {
 }
 
 #[test]
-fn ftrace_without_queued_events_arrives_when_a_request_was_inserted_or_issued() {
+fn ftrace_without_queued_uses_inserted_or_issued() {
     for (sample, done_ns) in [("ftrace/clean_trace_cmd", 347_000), ("ftrace/clean_perf", 347_000)] {
         let want = [completed(record(0, Op::Read, SDB, 144, 256), done_ns)];
         assert_eq!(records(&corpus(sample), Format::Ftrace), want, "{sample}");
@@ -194,7 +194,7 @@ fn ftrace_without_queued_events_arrives_when_a_request_was_inserted_or_issued() 
 }
 
 #[test]
-fn every_wrong_field_of_ftrace_is_named() {
+fn ftrace_wrong_fields_named() {
     let line = |time: &str, rest: &str| format!("dd-77 [001] {time}: block_rq_issue: {rest}");
     for (line, field) in [
         (line("x", "8,16 R 512 () 144 + 1 [dd]"), "time"),
@@ -215,7 +215,7 @@ fn every_wrong_field_of_ftrace_is_named() {
 }
 
 #[test]
-fn fio_lat_log_counts_back_from_the_completion_to_the_arrival() {
+fn fio_lat_log_counts_back_to_arrival() {
     let want = [
         completed(record(0, Op::Write, 0, 2048, 128), 1_100_000),
         completed(record(850_000, Op::Read, 0, 16, 8), 1_100_000),
@@ -230,7 +230,7 @@ fn fio_lat_log_counts_back_from_the_completion_to_the_arrival() {
 }
 
 #[test]
-fn columns_that_are_no_log_of_fio_are_not_recognised_as_one() {
+fn fio_lat_log_unlike_columns_not_recognised() {
     let log = |line: [&str; 3]| line.join("\n") + "\n";
     for (text, is) in [
         (["1, 250000, 0, 4096, 8192, 0", "1, 900000, 1, 512, 0, 0", "2, 5, 0, 512, 512, 0"], true),
@@ -256,7 +256,7 @@ fn columns_that_are_no_log_of_fio_are_not_recognised_as_one() {
 }
 
 #[test]
-fn fio_lat_log_with_times_of_issue_has_arrivals_in_nanoseconds() {
+fn fio_lat_log_issue_times_are_nanoseconds() {
     let want = [
         completed(record(0, Op::Write, 0, 2048, 128), 1_100_000),
         completed(record(200_300, Op::Read, 0, 16, 8), 450_300),
@@ -265,7 +265,7 @@ fn fio_lat_log_with_times_of_issue_has_arrivals_in_nanoseconds() {
 }
 
 #[test]
-fn every_wrong_field_of_fio_lat_log_is_named() {
+fn fio_lat_log_wrong_fields_named() {
     assert_faults(
         Format::FioLatLog,
         "",
@@ -284,7 +284,7 @@ fn every_wrong_field_of_fio_lat_log_is_named() {
 }
 
 #[test]
-fn a_log_of_fio_without_offsets_is_no_trace() {
+fn fio_log_without_offsets_is_no_trace() {
     for text in [
         "1, 250000, 0, 4096, 0\n2, 300000, 1, 512, 1\n",
         "1, 250000, 0, 4096\n2, 300000, 1, 512\n",

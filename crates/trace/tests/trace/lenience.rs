@@ -17,7 +17,7 @@ fn clean_spc() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn strict_and_lenient_reading_agree_on_clean_input(text in clean_spc()) {
+    fn strict_and_lenient_agree_when_clean(text in clean_spc()) {
         let strict = crate::common::records(text.as_bytes(), Format::Spc);
         let (lenient, skipped) = crate::common::lenient(text.as_bytes(), Format::Spc);
         prop_assert_eq!(strict.len(), text.lines().count());

@@ -11,7 +11,7 @@ use freewheel_trace::{Format, OpenOptions, Record, Timing, TraceError, TraceInfo
 use freewheel_units::Op;
 
 #[test]
-fn alibaba_csv_is_read_in_bytes_and_microseconds() {
+fn alibaba_csv_read_in_bytes_and_microseconds() {
     let want = [
         record(0, Op::Write, 419, 8_792_731_648 / 512, 32),
         record(46_000, Op::Read, 725, 59_110_326_272 / 512, 704),
@@ -34,7 +34,7 @@ fn alibaba_csv_is_read_in_bytes_and_microseconds() {
 }
 
 #[test]
-fn tencent_csv_is_read_in_sectors_and_its_mirrors_in_bytes() {
+fn tencent_csv_in_sectors_mirrors_in_bytes() {
     // The last record came a second before the others, and is time zero.
     let want = [
         record(0, Op::Write, 1627, 80, 8),
@@ -63,7 +63,7 @@ fn tencent_csv_is_read_in_sectors_and_its_mirrors_in_bytes() {
 }
 
 #[test]
-fn systor17_is_put_in_order_of_arrival_and_has_completions() {
+fn systor17_ordered_by_arrival_with_completions() {
     let want = [
         completed(record(0, Op::Read, 0, 4_256_049_987_072 / 512, 240), 8_044_000),
         record(1_113_000, Op::Write, 3, 3_772_288_305_664 / 512, 114),
@@ -89,7 +89,7 @@ fn systor17_is_put_in_order_of_arrival_and_has_completions() {
 const HFPLAYER: &str = "#LATENCY_USECS.D,LUN_SSID.I,CMD.S,LBA.I,NBLKS.I,ELAPSED_USECS.D\n";
 
 #[test]
-fn hfplayer_csv_is_read_by_the_names_of_its_columns() {
+fn hfplayer_csv_read_by_column_names() {
     let want = [
         completed(record(0, Op::Read, 5, 1_170_210_688, 8), 39_964),
         completed(record(145_714, Op::Write, 5, 1_170_210_800, 8), 165_610),
@@ -114,7 +114,7 @@ fn hfplayer_csv_is_read_by_the_names_of_its_columns() {
 }
 
 #[test]
-fn a_header_without_the_columns_of_a_format_says_which_are_missing() {
+fn header_without_columns_names_missing() {
     let hfplayer = malformed(b"ELAPSED_USECS.D,CMD.S\n1.5,RD\n", Format::HfplayerCsv);
     assert!(hfplayer.to_string().contains("lacks: LBA.I, NBLKS.I"), "{hfplayer}");
     let thesios = malformed(b"filename,start_time\na,1\n", Format::ThesiosCsv);
@@ -125,7 +125,7 @@ fn a_header_without_the_columns_of_a_format_says_which_are_missing() {
 }
 
 #[test]
-fn flashnet_csv_keeps_its_milliseconds_and_its_latency_is_the_response() {
+fn flashnet_csv_keeps_milliseconds_and_latency() {
     let want = [
         completed(record(0, Op::Write, 0, 90_648_576 / 512, 8), 84_000),
         completed(record(1_000_000_000, Op::Read, 0, 4_923_392 / 512, 128), 1_000_146_000),
@@ -147,7 +147,7 @@ fn flashnet_csv_keeps_its_milliseconds_and_its_latency_is_the_response() {
 }
 
 #[test]
-fn arc_lis_is_read_in_pages_without_times() {
+fn arc_lis_read_in_pages_without_times() {
     let want = [
         record(0, Op::Read, 0, 8, 8),
         record(0, Op::Read, 0, 16, 8),
@@ -171,7 +171,7 @@ fn arc_lis_is_read_in_pages_without_times() {
 }
 
 #[test]
-fn fiu_text_is_read_in_nanoseconds_and_blocks_whatever_the_process_is_called() {
+fn fiu_text_read_in_nanoseconds_and_blocks() {
     const MAJOR: u32 = 8 << 20;
     let want = [
         record(0, Op::Write, MAJOR, 64, 8),
@@ -197,7 +197,7 @@ fn fiu_text_is_read_in_nanoseconds_and_blocks_whatever_the_process_is_called() {
 }
 
 #[test]
-fn k5cloud_csv_is_read_in_seconds_and_bytes() {
+fn k5cloud_csv_read_in_seconds_and_bytes() {
     let want = [
         record(0, Op::Read, 3, 16_777_216, 128),
         record(88_000, Op::Write, 17, 14_336, 8),
@@ -220,7 +220,7 @@ fn k5cloud_csv_is_read_in_seconds_and_bytes() {
 }
 
 #[test]
-fn lirs_trc_is_read_in_pages_and_its_marks_are_no_references() {
+fn lirs_trc_read_in_pages_without_marks() {
     let want = [
         record(0, Op::Read, 0, 8, 8),
         record(0, Op::Read, 0, 16, 8),
@@ -233,7 +233,7 @@ fn lirs_trc_is_read_in_pages_and_its_marks_are_no_references() {
 }
 
 #[test]
-fn columns_of_k5_in_other_units_are_not_recognised() {
+fn k5cloud_csv_other_units_not_recognised() {
     for text in [
         // A request of 8 sectors, in microseconds.
         "0,12,R,2048,8\n0,968920,W,4096,8\n",
@@ -255,7 +255,7 @@ fn places(sample: &str, format: Format) -> Vec<(u64, u64, u64)> {
 }
 
 #[test]
-fn objects_of_libcachesims_texts_have_a_place_each_and_are_found_there_again() {
+fn libcachesim_text_objects_keep_places() {
     for (sample, format, last_ns, second_blocks) in [
         ("libcachesim_txt/clean", Format::LibcachesimTxt, 0, 8),
         ("libcachesim_csv/clean", Format::LibcachesimCsv, 4_000_000_000, 1),
@@ -272,7 +272,7 @@ fn objects_of_libcachesims_texts_have_a_place_each_and_are_found_there_again() {
 }
 
 #[test]
-fn every_wrong_field_of_libcachesims_texts_is_named() {
+fn libcachesim_text_wrong_fields_named() {
     let faults = [("x", "obj_id"), ("18446744073709551616", "obj_id"), ("1 2", "obj_id")];
     assert_faults(Format::LibcachesimTxt, "", &faults);
     assert_faults(
@@ -293,7 +293,7 @@ fn every_wrong_field_of_libcachesims_texts_is_named() {
 }
 
 #[test]
-fn operations_and_fractions_of_libcachesims_csv_are_kept_and_empty_rows_are_counted() {
+fn libcachesim_csv_keeps_operations_and_fractions() {
     let text =
         b"time,obj_id,obj_size,op\n1.25,7,512,get\n1.5,8,512,SET\n1.5,9,0,get\n2,7,512,delete\n";
     let mut reader = reader(text, None, false);
@@ -310,7 +310,7 @@ fn operations_and_fractions_of_libcachesims_csv_are_kept_and_empty_rows_are_coun
 }
 
 #[test]
-fn numbers_of_another_meaning_are_no_csv_of_libcachesim() {
+fn libcachesim_csv_rejects_other_number_columns() {
     // The third column of fio's older logs is a direction: 0, 1 or 2.
     for text in [
         "1, 83456, 0, 4096\n2, 9000, 1, 4096\n",
@@ -332,7 +332,7 @@ const THESIOS: &str =
     "start_time,op_type,request_io_size_bytes,x,file_offset,filename,simulated_latency\n";
 
 #[test]
-fn thesios_csv_keeps_runs_of_a_file_together_wherever_the_file_lies() {
+fn thesios_csv_keeps_file_runs_together() {
     let text = format!(
         "{THESIOS}9.5,READ,4096,,0,a,0.25\n9.75,read,4096,,4096,a,0.25\n10,WRITE,512,,0,b,0\n"
     );
@@ -364,7 +364,7 @@ fn thesios_csv_keeps_runs_of_a_file_together_wherever_the_file_lies() {
 }
 
 #[test]
-fn fio_iolog_has_times_in_version_3_and_pauses_in_version_2() {
+fn fio_iolog_has_times_or_pauses() {
     let want = [
         record(174_000, Op::Read, 0, 120, 8),
         record(451_000, Op::Write, 0, 1512, 8),
@@ -398,14 +398,14 @@ fn fio_iolog_has_times_in_version_3_and_pauses_in_version_2() {
 }
 
 #[test]
-fn files_of_an_iolog_are_devices_in_the_order_they_appear() {
+fn fio_iolog_files_are_devices_in_order() {
     let text = b"fio version 3 iolog\n1 a add\n2 b add\n3 b read 0 512\n4 a read 0 1000\n";
     let want = [record(3_000, Op::Read, 1, 0, 1), widened(record(4_000, Op::Read, 0, 0, 2))];
     assert_eq!(records(text, Format::FioIolog), want);
 }
 
 #[test]
-fn mqsim_is_recognised_by_whole_microseconds_and_read_in_nanoseconds() {
+fn mqsim_recognised_by_whole_microseconds() {
     let records = records(&corpus("mqsim/clean"), Format::Mqsim);
     assert_eq!(records.len(), 80);
     assert_eq!(records[1], record(938_532_000, Op::Write, 1, 264_720_011, 16));
@@ -435,7 +435,7 @@ fn question(text: &[u8]) -> (String, [Format; 2]) {
 }
 
 #[test]
-fn whole_times_of_several_plausible_units_are_asked_about_with_the_rate_of_each() {
+fn whole_times_of_plausible_units_asked_about() {
     let line = |time: u64| format!("{time} 4 264719034 16 0\n");
     let few: String = (0..20).map(|n| line(n * 19_000)).collect();
     let fine: String = (0..100).map(|n| line(n * 19_003)).collect();
@@ -463,7 +463,7 @@ fn whole_times_of_several_plausible_units_are_asked_about_with_the_rate_of_each(
 }
 
 #[test]
-fn offsets_that_fit_sectors_and_bytes_are_asked_about() {
+fn offsets_fitting_sectors_and_bytes_asked_about() {
     // Too few records; offsets in bytes, but sizes in sectors.
     for text in [
         "5,4096,8192,0,1\n5,8192,512,1,1\n",
@@ -476,7 +476,7 @@ fn offsets_that_fit_sectors_and_bytes_are_asked_about() {
 }
 
 #[test]
-fn both_forms_of_oracle_general_are_told_apart_by_their_next_accesses() {
+fn oracle_general_forms_told_by_next_access() {
     let want = [
         record(0, Op::Read, 0, 42, 8),
         record(0, Op::Read, 0, 50, 1),
@@ -493,7 +493,7 @@ fn both_forms_of_oracle_general_are_told_apart_by_their_next_accesses() {
 }
 
 #[test]
-fn a_next_access_that_lies_behind_is_no_oracle_general() {
+fn oracle_general_next_access_lies_ahead() {
     let mut bytes = corpus("oracle_general/clean");
     for record in [1, 2] {
         bytes[24 * record + 16..24 * record + 24].copy_from_slice(&1u64.to_le_bytes());
@@ -502,7 +502,7 @@ fn a_next_access_that_lies_behind_is_no_oracle_general() {
 }
 
 #[test]
-fn objects_without_size_are_no_requests_and_hashes_are_folded_below_2_to_54() {
+fn libcachesim_sizeless_skipped_and_hashes_folded() {
     let [v2, v3, v8] =
         ["lcs/v2", "lcs/v3", "lcs/v8"].map(|name| records(&corpus(name), Format::Lcs));
     let want = [
@@ -520,7 +520,7 @@ fn objects_without_size_are_no_requests_and_hashes_are_folded_below_2_to_54() {
 }
 
 #[test]
-fn every_wrong_field_of_libcachesims_formats_is_named() {
+fn libcachesim_wrong_fields_named() {
     let lcs = corpus("lcs/v2");
     let with = |at: usize, bytes: &[u8]| {
         let mut changed = lcs.clone();
@@ -551,7 +551,7 @@ fn every_wrong_field_of_libcachesims_formats_is_named() {
 }
 
 #[test]
-fn every_clean_sample_is_recognised_as_its_format() {
+fn corpus_samples_recognised_as_own_format() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for format in Format::ALL {
         let folder = folder.join(format.name().replace('-', "_"));

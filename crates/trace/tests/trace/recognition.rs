@@ -7,7 +7,7 @@ use std::path::Path;
 use freewheel_trace::{Format, OpenOptions, TraceReader};
 
 #[test]
-fn every_clean_sample_is_recognised_as_its_own_format() {
+fn clean_samples_recognised_as_own_format() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let mut count = 0;
     for format in Format::ALL {
@@ -325,7 +325,7 @@ fn taken(text: &str) -> Option<Format> {
 }
 
 #[test]
-fn what_other_tools_write_is_no_trace() {
+fn other_tools_output_is_no_trace() {
     let wrong: Vec<String> = others()
         .iter()
         .filter_map(|(name, text)| Some(format!("{name} for {}:\n{}", taken(text)?, &text[..99])))
@@ -334,7 +334,7 @@ fn what_other_tools_write_is_no_trace() {
 }
 
 #[test]
-fn columns_of_a_format_in_sectors_instead_of_bytes_are_not_recognised() {
+fn columns_in_sectors_not_recognised() {
     // Each line is read in bytes, and not with its size of 8 sectors.
     for (format, line) in [
         (Format::Spc, "0,TIMES,SIZE,r,NUMBER.5"),

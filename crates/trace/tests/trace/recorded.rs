@@ -30,7 +30,7 @@ fn shows(value: f64, table: f64, decimals: i32) -> bool {
 }
 
 #[test]
-fn counts_and_footprints_are_those_of_the_table() {
+fn counts_and_footprints_match_table() {
     let table = [
         ("pgbench-ext4", [110_854, 42_250, 54_541, 14_063], [364, 811, 669], 610.9),
         ("fileserver-ext4", [103_247, 97_619, 5_294, 334], [1823, 1523, 1483], 960.1),
@@ -51,7 +51,7 @@ fn counts_and_footprints_are_those_of_the_table() {
 }
 
 #[test]
-fn every_request_lies_on_the_recorded_disk_of_16_gib() {
+fn requests_lie_on_recorded_disk() {
     for name in ["pgbench-ext4", "fileserver-ext4", "sqlite-ext4"] {
         let device = info(name).devices[&0];
         assert!(device.end_block <= (16 << 30) / 512, "{name} {}", device.end_block);
@@ -59,7 +59,7 @@ fn every_request_lies_on_the_recorded_disk_of_16_gib() {
 }
 
 #[test]
-fn the_whole_file_is_consumed_and_progress_says_so() {
+fn progress_reaches_whole_file() {
     let mut reader = open("sqlite-ext4");
     assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 58_208);
     assert_eq!(reader.compressed_bytes_read(), reader.compressed_bytes_total());
@@ -67,7 +67,7 @@ fn the_whole_file_is_consumed_and_progress_says_so() {
 }
 
 #[test]
-fn queue_depths_are_those_of_the_table() {
+fn queue_depths_match_table() {
     for (name, mean, p50, p95) in
         [("pgbench-ext4", 1.74, 1, 5), ("fileserver-ext4", 0.27, 0, 1), ("sqlite-ext4", 1.21, 0, 8)]
     {
@@ -78,7 +78,7 @@ fn queue_depths_are_those_of_the_table() {
 }
 
 #[test]
-fn sizes_and_shares_are_those_of_the_table() {
+fn sizes_and_shares_match_table() {
     let table = [
         ("pgbench-ext4", 0.437, [8.8, 8.0, 128.0], [15.2, 8.0, 696.0]),
         ("fileserver-ext4", 0.949, [19.1, 4.0, 256.0], [294.6, 108.0, 1280.0]),
@@ -96,7 +96,7 @@ fn sizes_and_shares_are_those_of_the_table() {
 }
 
 #[test]
-fn response_times_are_those_of_the_table() {
+fn response_times_match_table() {
     let table = [
         ("pgbench-ext4", [15.82, 11.90, 64.6], [0.65, 0.15, 9.4], [18.03, 10.78, 118.4]),
         ("fileserver-ext4", [3.37, 1.03, 18.0], [2.41, 1.23, 13.9], [46.16, 14.18, 358.5]),
@@ -118,7 +118,7 @@ fn response_times_are_those_of_the_table() {
 }
 
 #[test]
-fn sequential_shares_are_those_of_the_table() {
+fn sequential_shares_match_table() {
     let table = [
         ("pgbench-ext4", [0.003, 0.004, 0.013]),
         ("fileserver-ext4", [0.296, 0.304, 0.380]),
@@ -139,7 +139,7 @@ fn sequential_shares_are_those_of_the_table() {
 }
 
 #[test]
-fn the_same_trace_gives_the_same_bytes_of_json() {
+fn json_repeats_byte_for_byte() {
     let json = || serde_json::to_string(&character("sqlite-ext4")).unwrap();
     assert_eq!(json(), json());
 }

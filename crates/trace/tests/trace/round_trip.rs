@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn parquet_of_several_batches_and_row_groups_comes_back_in_order() {
+fn parquet_batches_come_back_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.parquet");
     let make = |n: u64| record(n, Op::Write, n as u32 % 3, n * 8, 8);
@@ -106,7 +106,7 @@ fn parquet_of_several_batches_and_row_groups_comes_back_in_order() {
 }
 
 #[test]
-fn a_recorded_trace_keeps_its_description_through_parquet_and_csv() {
+fn recorded_description_survives_parquet_and_csv() {
     let input =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/recorded/sqlite-ext4.csv.zst");
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn a_recorded_trace_keeps_its_description_through_parquet_and_csv() {
 }
 
 #[test]
-fn several_devices_do_not_go_into_csv_unless_one_is_chosen() {
+fn csv_of_several_devices_needs_choice() {
     let folder = tempfile::tempdir().unwrap();
     let [parquet, csv] = ["a.parquet", "a.csv"].map(|name| folder.path().join(name));
     let records = [1, 2, 1].map(|device| record(0, Op::Read, device, 0, 8));
@@ -139,7 +139,7 @@ fn several_devices_do_not_go_into_csv_unless_one_is_chosen() {
 }
 
 #[test]
-fn a_malformed_record_stops_the_conversion_and_leaves_nothing() {
+fn malformed_record_stops_conversion_leaving_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [input, output] = ["in.txt", "out.parquet"].map(|name| folder.path().join(name));
     fs::write(&input, "0,0,512,r,1.0\n0,0,512,r,then\n").unwrap();
@@ -152,7 +152,7 @@ fn a_malformed_record_stops_the_conversion_and_leaves_nothing() {
 }
 
 #[test]
-fn a_finished_file_replaces_the_old_one_and_may_be_read_by_others() {
+fn finished_file_replaces_old_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     fs::write(&path, "old").unwrap();
@@ -173,7 +173,7 @@ fn a_finished_file_replaces_the_old_one_and_may_be_read_by_others() {
 }
 
 #[test]
-fn what_a_column_cannot_hold_is_refused_with_the_record_named() {
+fn column_overflow_refused_with_record() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = ParquetWriter::create(&folder.path().join("a.parquet")).unwrap();
     writer.write(&record(0, Op::Read, 0, 0, 8)).unwrap();
@@ -184,7 +184,7 @@ fn what_a_column_cannot_hold_is_refused_with_the_record_named() {
 }
 
 #[test]
-fn a_device_that_the_trace_does_not_have_is_refused_and_leaves_nothing() {
+fn missing_device_refused_leaving_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [input, output] = ["in.parquet", "out.csv"].map(|name| folder.path().join(name));
     write_all(&input, &[record(0, Op::Read, 3, 0, 1), record(1, Op::Read, 5, 0, 1)]).unwrap();
@@ -199,7 +199,7 @@ fn a_device_that_the_trace_does_not_have_is_refused_and_leaves_nothing() {
 
 /// As after a copy that was stopped, by a name that promises too much, and compressed once more.
 #[test]
-fn a_parquet_file_that_cannot_be_read_is_told_why() {
+fn parquet_unreadable_told_why() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.parquet");
     write_all(&path, &[record(0, Op::Read, 3, 0, 1)]).unwrap();
@@ -218,7 +218,7 @@ fn a_parquet_file_that_cannot_be_read_is_told_why() {
 }
 
 #[test]
-fn progress_is_reported_even_when_a_device_filter_drops_most() {
+fn progress_reported_despite_device_filter() {
     let folder = tempfile::tempdir().unwrap();
     let [input, output] = ["in.parquet", "out.csv"].map(|name| folder.path().join(name));
     let device = |n| if n == 0 { 4 } else { 3 };
@@ -234,7 +234,7 @@ fn progress_is_reported_even_when_a_device_filter_drops_most() {
 /// pandas: columns in another order, one more column, no device, Snappy. DuckDB: all columns nullable,
 /// Snappy.
 #[test]
-fn files_written_by_pandas_and_duckdb_are_read() {
+fn pandas_and_duckdb_files_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let recorded = root.join("data/recorded/pgbench-ext4.csv.zst");
     let reader = TraceReader::open(&recorded, &OpenOptions::default()).unwrap();
@@ -246,7 +246,7 @@ fn files_written_by_pandas_and_duckdb_are_read() {
 }
 
 #[test]
-fn a_parquet_file_that_is_no_trace_says_what_it_lacks() {
+fn parquet_non_trace_names_missing_columns() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("broken.parquet");
     fs::write(&path, b"PAR1 but no more").unwrap();
@@ -255,20 +255,20 @@ fn a_parquet_file_that_is_no_trace_says_what_it_lacks() {
 }
 
 #[test]
-fn parquet_from_a_stream_is_refused_with_the_reason() {
+fn parquet_from_stream_refused() {
     let result =
         TraceReader::from_reader("stdin", &b"PAR1............"[..], &OpenOptions::default());
     assert!(matches!(result.err(), Some(TraceError::ParquetNeedsFile { .. })));
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn missing_file_named() {
     let result = TraceReader::open(Path::new("/no/such/trace.csv"), &OpenOptions::default());
     assert!(result.err().unwrap().to_string().contains("/no/such/trace.csv"));
 }
 
 #[test]
-fn parquet_without_a_column_for_fua_has_none_and_one_of_numbers_holds_0_and_1() {
+fn parquet_fua_column_absent_or_numeric() {
     use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;

@@ -21,7 +21,7 @@ fn assert_faults(format: Format, header: &str, faults: &[(&str, &str)]) {
 }
 
 #[test]
-fn freewheel_csv_is_read_with_all_operations_and_keeps_its_zero() {
+fn freewheel_csv_keeps_operations_and_zero() {
     let text =
         format!("{CSV_HEADER}5,R,4096,512,0,9\n7,W,0,1000,1,7\n8,F,0,0,0,\n9,T,512,512,0,\n");
     let want = [
@@ -34,7 +34,7 @@ fn freewheel_csv_is_read_with_all_operations_and_keeps_its_zero() {
 }
 
 #[test]
-fn every_wrong_field_of_freewheel_csv_is_named() {
+fn freewheel_csv_wrong_fields_named() {
     let beyond_2_to_64 = "18446744073709551616";
     assert_faults(
         Format::FreewheelCsv,
@@ -61,7 +61,7 @@ fn every_wrong_field_of_freewheel_csv_is_named() {
 }
 
 #[test]
-fn disksim_ascii_is_read_with_its_times_as_they_are() {
+fn disksim_ascii_keeps_times() {
     let text = b"13.191135\t30\t0\t5\t1\n 20.5 7 576560 6 18 \n";
     let want =
         [record(13_191_135, Op::Read, 30, 0, 5), record(20_500_000, Op::Write, 7, 576_560, 6)];
@@ -69,7 +69,7 @@ fn disksim_ascii_is_read_with_its_times_as_they_are() {
 }
 
 #[test]
-fn every_wrong_field_of_disksim_ascii_is_named() {
+fn disksim_ascii_wrong_fields_named() {
     assert_faults(
         Format::DisksimAscii,
         "",
@@ -89,7 +89,7 @@ fn every_wrong_field_of_disksim_ascii_is_named() {
 }
 
 #[test]
-fn whole_times_are_not_taken_for_disksim_unless_it_is_named() {
+fn disksim_with_whole_times_must_be_named() {
     let nanoseconds = b"938513000 4 264719034 16 0\n938828000 3 197570570 16 0\n";
     assert_eq!(Format::detect(nanoseconds), Some(Format::Mqsim));
     let (records, skipped) = lenient(nanoseconds, Format::DisksimAscii);
@@ -97,7 +97,7 @@ fn whole_times_are_not_taken_for_disksim_unless_it_is_named() {
 }
 
 #[test]
-fn addresses_in_whole_blocks_tell_heimdall_from_disksim() {
+fn heimdall_told_from_disksim_by_blocks() {
     let heimdall = b"0.000 0 200626176 4096 0\n223.412 2 3159347200 36864 1\n";
     let want =
         [record(0, Op::Write, 0, 391_848, 8), record(223_412_000, Op::Read, 2, 6_170_600, 72)];
@@ -107,7 +107,7 @@ fn addresses_in_whole_blocks_tell_heimdall_from_disksim() {
 }
 
 #[test]
-fn every_wrong_field_of_heimdall_text_is_named() {
+fn heimdall_text_wrong_fields_named() {
     assert_faults(
         Format::HeimdallText,
         "",
@@ -122,7 +122,7 @@ fn every_wrong_field_of_heimdall_text_is_named() {
 }
 
 #[test]
-fn msr_csv_is_read_relative_to_its_first_record() {
+fn msr_csv_read_relative_to_first() {
     let text = b"128166372003061629,usr,0,Read,7014609920,24576,41286\r\n\
                  128166372003061639,usr,1,write,512,100,3\r\n";
     let want = [
@@ -133,7 +133,7 @@ fn msr_csv_is_read_relative_to_its_first_record() {
 }
 
 #[test]
-fn msr_csv_with_a_header_and_several_hosts_has_a_device_for_each() {
+fn msr_csv_hosts_become_devices() {
     let text = b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
                  128166372003061629,usr,1,Read,0,512,0\n\
                  128166372003061630,prn,1,Read,0,512,0\n\
@@ -143,7 +143,7 @@ fn msr_csv_with_a_header_and_several_hosts_has_a_device_for_each() {
 }
 
 #[test]
-fn every_wrong_field_of_msr_csv_is_named() {
+fn msr_csv_wrong_fields_named() {
     assert_faults(
         Format::MsrCsv,
         "",
@@ -162,7 +162,7 @@ fn every_wrong_field_of_msr_csv_is_named() {
 }
 
 #[test]
-fn times_of_the_calendar_are_sorted_and_the_earliest_is_time_zero() {
+fn calendar_times_sorted_from_earliest() {
     let text = b"1000,h,0,Read,0,512,0\n1020,h,0,Read,0,512,0\n1010,h,0,Read,0,512,0\n\
                  990,h,0,Read,0,512,0\n";
     let mut reader = reader(text, Some(Format::MsrCsv), false);
@@ -173,7 +173,7 @@ fn times_of_the_calendar_are_sorted_and_the_earliest_is_time_zero() {
 }
 
 #[test]
-fn spc_is_read_in_blocks_and_seconds_relative_to_its_first_record() {
+fn spc_read_in_blocks_and_seconds() {
     let text = b"0,20941264,8192,W,0.551706\n1,20939840,100,r,0.554041,extra\n";
     let want = [
         record(0, Op::Write, 0, 20_941_264, 16),
@@ -183,7 +183,7 @@ fn spc_is_read_in_blocks_and_seconds_relative_to_its_first_record() {
 }
 
 #[test]
-fn every_wrong_field_of_spc_is_named() {
+fn spc_wrong_fields_named() {
     assert_faults(
         Format::Spc,
         "",
@@ -199,7 +199,7 @@ fn every_wrong_field_of_spc_is_named() {
 }
 
 #[test]
-fn comments_and_blank_lines_are_no_records() {
+fn comments_and_blanks_are_no_records() {
     let text = b"# made by hand\n\n0,0,512,r,1.0\n   \n# end\n0,x,512,r,2.0\n";
     let malformed = malformed(text, Format::Spc);
     assert_eq!((malformed.record, malformed.line), (2, Some(6)));
@@ -207,7 +207,7 @@ fn comments_and_blank_lines_are_no_records() {
 }
 
 #[test]
-fn a_dirty_trace_is_recognised_and_lenience_counts_its_dirt() {
+fn dirty_trace_recognised_and_dirt_counted() {
     let text = b"0,0,512,r,1.0\n0,0,512,?,1.5\n0,8,512,w,2.0\nend of trace";
     assert_eq!(Format::detect(text), Some(Format::Spc));
     let (records, skipped) = lenient(text, Format::Spc);
@@ -215,7 +215,7 @@ fn a_dirty_trace_is_recognised_and_lenience_counts_its_dirt() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_one_malformed_record() {
+fn overlong_line_is_one_malformed_record() {
     let mut text = b"0,0,512,r,1.0\n".to_vec();
     text.extend(vec![b'9'; 1 << 20]);
     text.extend(b"\n0,8,512,w,2.0\n");
@@ -294,7 +294,7 @@ const SAMPLES: [Sample; 28] = [
 ];
 
 #[test]
-fn every_text_format_names_file_and_line_of_a_malformed_record() {
+fn text_formats_name_file_and_line() {
     let others = Format::ALL.len() - SAMPLES.len();
     assert_eq!(others, 6, "a text format is missing: the others are binary");
     for Sample { format, header, good, bad } in SAMPLES {
@@ -308,7 +308,7 @@ fn every_text_format_names_file_and_line_of_a_malformed_record() {
 }
 
 #[test]
-fn a_byte_order_mark_before_a_text_changes_nothing_but_the_place() {
+fn byte_order_mark_at_start_ignored() {
     for Sample { format, header, good, bad } in SAMPLES {
         let headers =
             if format == Format::FreewheelCsv { vec![header, CSV_HEADER] } else { vec![header] };
@@ -330,14 +330,14 @@ fn a_byte_order_mark_before_a_text_changes_nothing_but_the_place() {
 }
 
 #[test]
-fn a_byte_order_mark_anywhere_else_is_malformed() {
+fn byte_order_mark_elsewhere_malformed() {
     let error =
         malformed("5,R,4096,512,0,9\n\u{feff}6,R,4096,512,0,9\n".as_bytes(), Format::FreewheelCsv);
     assert_eq!((error.field, error.line), ("arrival_ns", Some(2)));
 }
 
 #[test]
-fn what_has_to_be_unpacked_first_is_told_what_it_is() {
+fn packed_file_named_by_kind() {
     let csv = format!("{CSV_HEADER}5,R,4096,512,0,9\n");
     let mut tar = b"trace.csv".to_vec();
     tar.resize(257, 0);
@@ -365,7 +365,7 @@ fn what_has_to_be_unpacked_first_is_told_what_it_is() {
 }
 
 #[test]
-fn an_empty_trace_and_one_in_utf_16_are_told_what_they_are() {
+fn empty_and_utf_16_traces_named() {
     let refused = |bytes: &'static [u8]| {
         let options = OpenOptions::default();
         TraceReader::from_reader("trace", bytes, &options).err().unwrap()
@@ -383,7 +383,7 @@ fn an_empty_trace_and_one_in_utf_16_are_told_what_they_are() {
 }
 
 #[test]
-fn what_is_widened_is_counted_over_the_records_that_are_kept() {
+fn widened_counted_over_kept_records() {
     let good = "5,R,4096,512,0,9\n";
     let cut = "6,R,1000,512,0,9\n";
     let skipped = "7,R,1000,512,0,6\n";
@@ -396,7 +396,7 @@ fn what_is_widened_is_counted_over_the_records_that_are_kept() {
 }
 
 #[test]
-fn a_malformed_record_knows_what_the_trace_looks_like_without_opening_it_again() {
+fn malformed_record_knows_likely_format() {
     let text = format!("{CSV_HEADER}5,R,4096,512,0,9\n");
     let as_msr = malformed(text.as_bytes(), Format::MsrCsv);
     assert_eq!((as_msr.format, as_msr.looks_like), (Format::MsrCsv, Some(Format::FreewheelCsv)));

@@ -38,7 +38,7 @@ const SECOND: u64 = 1_000_000_000;
 // A. A clock that starts again.
 
 #[test]
-fn a_second_run_in_a_log_of_fio_follows_the_first() {
+fn fio_log_second_run_follows_first() {
     let info = info("fio-appended.iolog");
     assert_eq!((info.requests, info.span_ns), (16, 15 * SECOND));
     let survey = info.survey.unwrap();
@@ -48,7 +48,7 @@ fn a_second_run_in_a_log_of_fio_follows_the_first() {
 }
 
 #[test]
-fn two_volumes_on_one_calendar_are_sorted() {
+fn calendar_volumes_are_sorted() {
     let volumes = read("msr-two-volumes.csv");
     let arrivals: Vec<u64> = volumes.iter().map(|record| record.arrival.ns() / SECOND).collect();
     assert_eq!(arrivals, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]);
@@ -73,7 +73,7 @@ fn recording(format: Format, us: &[u64]) -> String {
 }
 
 #[test]
-fn recordings_joined_without_a_header_follow_one_another_in_every_format() {
+fn joined_recordings_follow_without_header() {
     let mut prng = Prng::new(1, "recordings");
     for format in [
         Format::FreewheelCsv,
@@ -117,7 +117,7 @@ fn recordings_joined_without_a_header_follow_one_another_in_every_format() {
 }
 
 #[test]
-fn one_clock_can_be_asked_for() {
+fn single_clock_can_be_requested() {
     let text = recording(Format::Spc, &[0, 1000, 2000, 3000, 0, 1000, 2000, 3000]);
     let options = OpenOptions { clock: Some(Clock::Absolute), ..OpenOptions::default() };
     let (records, info) = of_text(&text, options);
@@ -127,7 +127,7 @@ fn one_clock_can_be_asked_for() {
 }
 
 #[test]
-fn many_volumes_of_many_requests_are_merged_from_a_file() {
+fn many_volumes_merged_from_file() {
     let requests = 30_000u64;
     let mut text = String::new();
     for volume in 0..9u64 {
@@ -153,7 +153,7 @@ fn many_volumes_of_many_requests_are_merged_from_a_file() {
 // B. Times coarser than a disk.
 
 #[test]
-fn a_clock_of_whole_seconds_is_found_and_requests_are_spread_when_asked() {
+fn clock_of_whole_seconds_found_and_spread() {
     let info = info("tencent-seconds.csv");
     let survey = info.survey.unwrap();
     assert_eq!((survey.granule_ns, survey.shared_times), (Some(SECOND), 21));
@@ -175,7 +175,7 @@ fn a_clock_of_whole_seconds_is_found_and_requests_are_spread_when_asked() {
 }
 
 #[test]
-fn a_clock_of_ten_milliseconds_is_found_and_one_of_microseconds_is_none() {
+fn clock_of_ten_milliseconds_found() {
     let mut prng = Prng::new(1, "arrivals");
     let mut at = |step_us: u64| -> Vec<u64> {
         let mut us = 0;
@@ -207,7 +207,7 @@ fn nine_decimals_are_seconds() {
 }
 
 #[test]
-fn whole_microseconds_are_asked_about_and_read_as_they_are_named() {
+fn whole_microseconds_asked_about() {
     let line = |n: u64| format!("{} 0 {} 8 1\n", 1000 + n * 50_021, n * 8);
     let text: String = (0..100).map(line).collect();
     let error =
@@ -224,7 +224,7 @@ fn whole_microseconds_are_asked_about_and_read_as_they_are_named() {
 }
 
 #[test]
-fn a_unit_is_refused_where_the_format_says_it() {
+fn unit_refused_where_format_tells() {
     let options = OpenOptions { time_unit: Some(TimeUnit::Seconds), ..OpenOptions::default() };
     let error = info_of("msr-two-volumes.csv", options).unwrap_err();
     assert!(matches!(error, TraceError::FixedTimeUnit { .. }), "{error}");
@@ -233,7 +233,7 @@ fn a_unit_is_refused_where_the_format_says_it() {
 // D. Requests that the disk never saw, or saw once.
 
 #[test]
-fn a_request_that_the_servers_memory_served_is_none_of_the_disk() {
+fn memory_hits_are_no_disk_requests() {
     let info = info("thesios-cache-hits.csv");
     assert_eq!((info.requests, info.bytes, info.left_out.cache_hits), (1, 69_632, 5));
     let disk = read("thesios-cache-hits.csv")[0];
@@ -245,7 +245,7 @@ fn a_request_that_the_servers_memory_served_is_none_of_the_disk() {
 }
 
 #[test]
-fn the_second_flush_of_a_write_with_fua_is_no_request() {
+fn fua_second_flush_is_no_request() {
     let found = read("blkparse-fua-as-postflush.txt");
     let sda = 8 << 20;
     let write = Record { fua: true, ..record(0, Op::Write, sda, 4_000_000, 16) };
@@ -254,7 +254,7 @@ fn the_second_flush_of_a_write_with_fua_is_no_request() {
 }
 
 #[test]
-fn commits_without_fua_are_one_flush_and_one_write_each() {
+fn commits_without_fua_flush_and_write() {
     // A commit every 10 ms: flush 1.5 ms, write 0.2 ms, flush 1 ms, end.
     let commit = |n: u64| {
         let (ms, at) = (n * 10, 4_000_000 + n * 16);
@@ -310,7 +310,7 @@ fn oracle_general(numbers: &[u64], bytes: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_footprint_of_objects_is_the_sum_of_their_pages() {
+fn object_footprint_sums_pages() {
     let mut prng = Prng::new(1, "objects");
     for range in [300, 100_000, u64::MAX] {
         let numbers: Vec<u64> = (0..2000).map(|_| prng.below(range)).collect();
@@ -326,7 +326,7 @@ fn a_footprint_of_objects_is_the_sum_of_their_pages() {
 }
 
 #[test]
-fn a_pass_over_objects_gives_numbers_and_sizes_as_they_stand() {
+fn object_pass_keeps_numbers_and_sizes() {
     let numbers = [u64::MAX, 3, 1 << 60, 3];
     let uses = |bytes: &[u8]| {
         let mut reader = TraceReader::from_reader("t", bytes, &OpenOptions::default()).unwrap();
@@ -359,14 +359,14 @@ fn numbers_of_a_disk_stay_addresses() {
 // F. A file from which no request comes.
 
 #[test]
-fn completions_alone_are_an_error_that_counts_them() {
+fn completions_alone_are_counted_error() {
     let error = info_of("blkparse-completions-only.txt", OpenOptions::default()).unwrap_err();
     assert!(matches!(&error, TraceError::NoRequests { format: Format::Blkparse, .. }), "{error}");
     assert!(error.to_string().contains("5 completions"), "{error}");
 }
 
 #[test]
-fn files_without_a_request_are_errors_in_every_format() {
+fn files_without_requests_are_errors() {
     let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
     for text in [
         header,
@@ -383,7 +383,7 @@ fn files_without_a_request_are_errors_in_every_format() {
 // G. Good files.
 
 #[test]
-fn a_line_of_blkparse_needs_no_process_name() {
+fn blkparse_line_needs_no_process_name() {
     let sdb = (8 << 20) + 16;
     let want = completed(record(1_427_376_394, Op::Write, sdb, 274_432, 8), 1_428_389_090);
     assert_eq!(read("blkparse-no-process-name.txt"), [want]);
@@ -396,13 +396,13 @@ fn syncfs_of_fio_is_a_flush() {
 }
 
 #[test]
-fn rows_of_size_0_are_left_out_and_counted() {
+fn rows_of_size_0_left_out() {
     let info = info("thesios-zero-size.csv");
     assert_eq!((info.requests, info.left_out.empty), (2, 1));
 }
 
 #[test]
-fn a_header_may_come_again() {
+fn header_may_come_again() {
     let of = |header: &str, line: &str| format!("{header}\n{line}\n{header}\n{line}\n");
     for text in [
         of("arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns", "5,R,0,512,0,"),
@@ -476,7 +476,7 @@ fn lines(format: Format, requests: &[Known]) -> String {
 }
 
 #[test]
-fn requests_come_back_from_the_formats_of_today() {
+fn requests_round_trip_through_current_formats() {
     let requests = known();
     for format in [Format::K5cloudCsv, Format::FiuText, Format::XperfCsv, Format::Biosnoop] {
         let header = match format {

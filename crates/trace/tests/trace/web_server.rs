@@ -5,7 +5,7 @@ use std::path::Path;
 use freewheel_trace::WebLog;
 
 #[test]
-fn the_web_server_of_1995_has_as_many_files_as_its_description_says() {
+fn web_server_1995_has_described_file_count() {
     let name = "../../data/weblogs/nasa-1995-08-01.log.gz";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let log = WebLog::open(&path, false).unwrap();

@@ -315,7 +315,7 @@ fn for_each_block(placement: &Placement, mut check: impl FnMut(ExtentId, u64, (u
 }
 
 #[test]
-fn every_extent_has_one_valid_place_after_a_crash_between_any_two_steps() {
+fn extent_has_one_valid_place_after_crash() {
     let (mut moves, mut cancelled) = (0, 0);
     for seed in 0..48 {
         let prng = &mut Prng::new(seed, "crashes");

@@ -85,7 +85,7 @@ impl Array {
 }
 
 #[test]
-fn the_hottest_extent_for_its_size_goes_to_the_coolest_disk_without_its_file() {
+fn cooling_moves_hottest_extent_to_coolest_disk() {
     let array = array(
         3,
         100,
@@ -101,7 +101,7 @@ fn the_hottest_extent_for_its_size_goes_to_the_coolest_disk_without_its_file() {
 }
 
 #[test]
-fn each_refusal_has_its_reason() {
+fn refusals_have_reasons() {
     let hot = |heat| array(2, 20, &[put(0, 0, 10, heat), put(1, 0, 10, 1), put(2, 1, 10, 10)]);
     let balanced = array(2, 20, &[put(0, 0, 10, 21), put(1, 1, 10, 20)]);
     assert_eq!(balanced.step(SPEC, &[0, 0]), Err(Refusal::Balanced));
@@ -126,7 +126,7 @@ fn each_refusal_has_its_reason() {
 }
 
 #[test]
-fn disks_at_which_nobody_waits_longer_than_elsewhere_keep_their_extents() {
+fn disks_without_waits_keep_extents() {
     let array = array(3, 20, &[put(0, 0, 10, 20), put(1, 0, 10, 1), put(2, 1, 10, 10)]);
     let step = |present: &[f64]| {
         let view = CoolingView {
@@ -221,7 +221,7 @@ fn figure_5_from(
 }
 
 #[test]
-fn fragments_divide_a_hot_spot_that_a_whole_extent_only_carries_on() {
+fn fragments_divide_hot_spot() {
     // 100, 20 and 0: the extent of heat 90 as a whole only carries the hot spot to disk 2.
     let mut array = array(3, 100, &[put(0, 0, 30, 90), put(1, 0, 10, 10), put(0, 1, 5, 20)]);
     let whole = CoolingSpec { candidates_max: 1, ..SPEC };
@@ -262,7 +262,7 @@ fn any_puts() -> impl Strategy<Value = Vec<Put>> {
 
 proptest! {
     #[test]
-    fn steps_are_those_of_figure_5_until_nothing_improves(puts in any_puts(), fragments: bool) {
+    fn steps_follow_figure_5_until_best(puts in any_puts(), fragments: bool) {
         let unit = if fragments { CoolingUnit::Fragments } else { CoolingUnit::Extents };
         let spec = CoolingSpec { unit, ..SPEC };
         let mut array = array(4, 60, &puts);
@@ -286,7 +286,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn steps_beside_moves_under_way_leave_their_disks_alone(
+    fn steps_avoid_disks_of_running_moves(
         puts in any_puts(), fragments: bool, sources_max in 1u32..5,
         taken in prop::array::uniform4(prop::bool::weighted(0.2))
     ) {
@@ -308,13 +308,13 @@ fn paper_disk() -> DiskModel {
 }
 
 #[test]
-fn variance_is_the_mean_squared_distance_from_the_mean() {
+fn variance_is_mean_squared_distance() {
     assert_eq!(heat_variance(&[1.0, 3.0, 5.0]), 8.0 / 3.0);
     assert_eq!(heat_variance(&[2.0, 2.0]), 0.0);
 }
 
 #[test]
-fn phases_last_as_long_as_their_pieces_wait_and_are_served() {
+fn phases_last_for_waits_and_service() {
     let disk = paper_disk();
     let disks = [disk.clone(), disk.clone()];
     let loads = [DiskLoad { rate: 20.0, blocks: 70.0 }, DiskLoad { rate: 60.0, blocks: 70.0 }];
@@ -371,7 +371,7 @@ fn simulated_gain(
 }
 
 #[test]
-fn the_gain_of_a_move_is_the_variance_saved_over_time() {
+fn gain_of_move_is_variance_over_time() {
     let disks = [paper_disk(), paper_disk(), paper_disk()];
     let loads = [DiskLoad { rate: 25.0, blocks: 20.0 }; 3];
     let (block_size, piece) = (Blocks::new(2), Blocks::new(64));
@@ -393,7 +393,7 @@ fn the_gain_of_a_move_is_the_variance_saved_over_time() {
 }
 
 #[test]
-fn a_large_lukewarm_extent_pays_only_over_a_long_time() {
+fn large_lukewarm_extent_pays_slowly() {
     let disks = [paper_disk(), paper_disk()];
     let loads = [DiskLoad { rate: 20.0, blocks: 20.0 }, DiskLoad { rate: 5.0, blocks: 20.0 }];
     let (block_size, piece) = (Blocks::new(2), Blocks::new(64));

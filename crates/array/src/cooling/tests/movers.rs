@@ -38,7 +38,7 @@ fn at(ms: u64) -> SimTime {
 }
 
 #[test]
-fn a_move_goes_as_near_to_a_block_as_there_is_room() {
+fn move_goes_nearest_to_wanted_block() {
     // Blocks 0 to 4 and 16 to 19 of disk 1 are in use.
     for (near, start) in [(0, 5), (9, 6), (19, 20), (39, 30)] {
         let (mut placement, mut mover) = (placement(), mover(None));
@@ -49,7 +49,7 @@ fn a_move_goes_as_near_to_a_block_as_there_is_room() {
 }
 
 #[test]
-fn a_move_is_pieces_a_record_and_a_release() {
+fn move_is_pieces_record_and_release() {
     let (mut placement, mut mover) = (placement(), mover(None));
     let before = placement.clone();
     mover.start(&mut placement, EXTENT, 1).unwrap();
@@ -94,7 +94,7 @@ fn a_move_is_pieces_a_record_and_a_release() {
 }
 
 #[test]
-fn writes_wait_for_the_piece_in_copy_and_reach_both_places_before_it() {
+fn writes_wait_for_piece_in_copy() {
     let (mut placement, mut mover) = (placement(), mover(None));
     mover.start(&mut placement, EXTENT, 1).unwrap();
     assert_eq!(mover.route(EXTENT, span(0, 10)), Route::Valid);
@@ -119,7 +119,7 @@ fn writes_wait_for_the_piece_in_copy_and_reach_both_places_before_it() {
 }
 
 #[test]
-fn pieces_keep_to_the_rate_and_stop_for_a_pause() {
+fn pieces_keep_rate_and_obey_pause() {
     // 4 blocks at 40 blocks a second: one piece every 100 ms.
     let (mut placement, mut mover) = (placement(), mover(Some(40)));
     mover.start(&mut placement, EXTENT, 1).unwrap();
@@ -147,7 +147,7 @@ fn pieces_keep_to_the_rate_and_stop_for_a_pause() {
 }
 
 #[test]
-fn a_move_that_is_given_up_leaves_the_map_as_it_was_once_the_copy_is_drained() {
+fn abandoned_move_leaves_map_unchanged() {
     let drain = MoverState::Do(MoveAction::Drain(part(1, 5, 10)));
     for fails in [false, true] {
         for steps in 0..10 {
@@ -175,7 +175,7 @@ fn a_move_that_is_given_up_leaves_the_map_as_it_was_once_the_copy_is_drained() {
 }
 
 #[test]
-fn cancelling_waits_for_the_action_under_way_and_is_too_late_for_a_record() {
+fn cancel_waits_and_loses_to_record() {
     let (mut placement, mut mover) = (placement(), mover(None));
     assert!(!mover.cancel());
     mover.start(&mut placement, EXTENT, 1).unwrap();
@@ -200,7 +200,7 @@ fn cancelling_waits_for_the_action_under_way_and_is_too_late_for_a_record() {
 }
 
 #[test]
-fn a_move_needs_room_in_one_piece() {
+fn move_needs_contiguous_room() {
     let (mut placement, mut mover) = (placement(), mover(None));
     placement.reserve_at(place(1, 12), Blocks::new(20));
     let before = placement.clone();

@@ -7,7 +7,7 @@ use super::*;
 use crate::partition::{DiskSymbols, ServiceEstimate};
 
 #[test]
-fn the_symbols_of_the_papers_disk_are_those_of_its_table() {
+fn papers_disk_symbols_match_table() {
     let full = *DiskModel::of(&drive("tr96"), &usage(1.0)).symbols();
     assert_eq!((full.cylinders, full.blocks_per_track), (1435.0, 35.0));
     assert_near(full.tracks_per_cylinder, 11.0, 1e-12);
@@ -19,7 +19,7 @@ fn the_symbols_of_the_papers_disk_are_those_of_its_table() {
 }
 
 #[test]
-fn the_longest_of_several_seeks_and_waits_is_that_of_drawing_them() {
+fn longest_seek_and_wait_match_sampling() {
     let symbols = *tr96().symbols();
     let prng = &mut Prng::new(1, "longest");
     for parallelism in [1, 2, 3, 8, 32] {
@@ -52,7 +52,7 @@ fn mean_crossings(blocks: u64, track: u64) -> f64 {
 
 proptest! {
     #[test]
-    fn ends_of_tracks_and_cylinders_are_the_mean_over_all_starts(blocks in 1u64..2000) {
+    fn track_and_cylinder_ends_match_mean(blocks in 1u64..2000) {
         let symbols = DiskSymbols { blocks_per_track: 35.0, ..*tr96().symbols() };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         prop_assert!(near(symbols.head_switches(blocks as f64), mean_crossings(blocks, 35)));
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn the_slope_is_that_of_small_steps_and_zero_at_the_cubics_only_root(
+    fn service_slope_vanishes_at_cubic_root(
         request in 2.0f64..3000.0, parallelism in 1.1f64..300.0
     ) {
         let symbols = *tr96().symbols();
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn the_best_whole_parallelism_is_beside_the_cubics_root(request in 1u64..3000, disks in 1u32..200) {
+    fn best_parallelism_is_beside_cubic_root(request in 1u64..3000, disks in 1u32..200) {
         let disk = tr96();
         let found = disk.optimal_parallelism(request as f64, disks, ServiceEstimate::ClosedForm);
         let most = u64::from(disks).min(request) as f64;
@@ -87,7 +87,7 @@ proptest! {
 }
 
 #[test]
-fn a_request_of_260_kb_would_use_more_disks_than_there_are() {
+fn request_of_260_kb_exceeds_disks() {
     let disk = tr96();
     // The optimum is flat, so it hangs on the slope that the seek curve is given.
     let real = disk.symbols().parallelism_real(260.0);
@@ -101,7 +101,7 @@ fn a_request_of_260_kb_would_use_more_disks_than_there_are() {
 }
 
 #[test]
-fn adding_two_maxima_bounds_the_maximum_of_the_sums_and_equals_it_for_one_disk() {
+fn sum_of_maxima_bounds_maximum_of_sums() {
     let disk = tr96();
     for parallelism in [1, 2, 4, 16, 32] {
         let apart = disk.service_s(320.0, parallelism, ServiceEstimate::ExactDistance);

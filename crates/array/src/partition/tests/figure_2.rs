@@ -17,7 +17,7 @@ fn whole(blocks: u64) -> FileProfile {
 }
 
 #[test]
-fn the_papers_global_units_come_out() {
+fn global_units_match_paper() {
     let rules = Rules::default();
     // R = L = 260 KB: 32 disks by phase A. At 140 requests a second the paper finds 3 by phase B; (25)
     // has 2 and 3 nearly equal, and the exact maximum of normals chooses 3.
@@ -34,7 +34,7 @@ fn the_papers_global_units_come_out() {
 }
 
 #[test]
-fn a_file_of_any_size_has_the_global_unit_unless_its_share_is_rounded_up() {
+fn file_has_global_unit_unless_rounded_up() {
     let limit = LoadLimit { parallelism: 3, request: 260.0 };
     let unit = |blocks, normalised| {
         let rules = Rules { normalised, ..Rules::default() };
@@ -50,7 +50,7 @@ fn a_file_of_any_size_has_the_global_unit_unless_its_share_is_rounded_up() {
 }
 
 #[test]
-fn starts_within_a_run_need_longer_runs() {
+fn starts_within_run_need_longer_runs() {
     let file = |request, starts| FileProfile { blocks: 1000, request, starts };
     let unit = |file: &FileProfile, parallelism| stripes(file, parallelism, 32).unit;
     assert_eq!(unit(&file(100.0, Starts::AtRuns), 4.0), 25);
@@ -72,7 +72,7 @@ fn disks_touched(request: u64, stripes: Stripes, aligned: bool) -> u64 {
 
 proptest! {
     #[test]
-    fn a_request_never_touches_more_disks_than_intended(
+    fn request_touches_at_most_intended_disks(
         request in 1u64..200, more in 1u64..2000, parallelism in 1u32..40, disks in 1u32..50,
         aligned: bool
     ) {

@@ -65,7 +65,7 @@ fn tr96_rotation_s() -> f64 {
 }
 
 #[test]
-fn a_disk_waits_as_the_queue_of_equations_20_to_23() {
+fn disk_waits_as_equations_20_to_23() {
     let disk = tr96();
     let service = disk.service(35.0);
     for utilisation in [0.1, 0.5, 0.8] {
@@ -94,7 +94,7 @@ fn known_queues_have_their_textbook_waits() {
 }
 
 #[test]
-fn the_mean_largest_of_several_normals_has_its_known_values() {
+fn largest_of_normals_has_known_means() {
     // Exact: 0, 1/sqrt(pi), 1.5/sqrt(pi); then tables of order statistics (Harter 1961).
     let root = std::f64::consts::PI.sqrt();
     for (count, expected) in
@@ -109,7 +109,7 @@ fn the_mean_largest_of_several_normals_has_its_known_values() {
 }
 
 #[test]
-fn the_slowest_subrequest_is_close_to_simulation_and_closer_than_the_papers_correction() {
+fn slowest_subrequest_is_close_to_simulation() {
     let disk = tr96();
     let (mut paper, mut ours) = (Vec::new(), Vec::new());
     for parallelism in [2u32, 3, 4, 8, 16, 32] {
@@ -135,7 +135,7 @@ fn the_slowest_subrequest_is_close_to_simulation_and_closer_than_the_papers_corr
 }
 
 #[test]
-fn the_whole_array_is_the_queue_of_one_disk_and_the_correction() {
+fn array_response_is_queue_plus_correction() {
     let array = ArrayModel { disk: tr96(), disks: 32 };
     let load = Load { rate: 140.0, request: 260.0 };
     let queue = array.queue(&load, 3).unwrap();
@@ -162,7 +162,7 @@ fn the_whole_array_is_the_queue_of_one_disk_and_the_correction() {
 }
 
 #[test]
-fn chens_formula_is_the_square_root_of_its_factors() {
+fn chens_formula_is_root_of_factors() {
     // 18 ms of latency, 2500 blocks/s, 9 requests at a time, 260 blocks each, 32 disks.
     let unit = closed_model_unit(0.018, 2500.0, 9.0, 260.0, 32);
     assert_near(unit * unit, 45.0 * 8.0 * 260.0 / 32.0, 1e-12);

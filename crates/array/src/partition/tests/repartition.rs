@@ -36,7 +36,7 @@ fn parallelism(load: &Load) -> u32 {
 }
 
 #[test]
-fn the_hottest_files_whose_stripes_change_come_first() {
+fn repartition_begins_with_hottest_changed_files() {
     let before = parallelism(&QUIET);
     assert!(before > parallelism(&BUSY) && parallelism(&BUSY) == 3);
     // Heat: 5200, 260, 1000 and 20. File 3 fits one run either way, file 2 is right already.
@@ -61,7 +61,7 @@ fn the_hottest_files_whose_stripes_change_come_first() {
 }
 
 #[test]
-fn both_parts_of_the_trigger_count() {
+fn trigger_needs_both_parts() {
     let files = [file(0, 520, 1.0, 3)];
     let mut steady = repartitioner(RepartitionTrigger::Worsened, 9);
     _ = steady.check(&array(), &BUSY, &RULES, &files);
@@ -77,7 +77,7 @@ fn both_parts_of_the_trigger_count() {
 }
 
 #[test]
-fn the_gain_under_the_new_load_triggers_in_both_directions() {
+fn trigger_of_gain_works_both_ways() {
     let files = [file(0, 520, 1.0, 3)];
     let mut repartitioner = repartitioner(RepartitionTrigger::GainUnderNewLoad, 9);
     _ = repartitioner.check(&array(), &BUSY, &RULES, &files);

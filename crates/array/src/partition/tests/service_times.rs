@@ -33,7 +33,7 @@ fn drawn(drive: &Drive, blocks: u64, filled_share: f64, draws: u32) -> Moments {
 }
 
 #[test]
-fn the_moments_are_those_of_accesses_on_every_drive_of_the_library() {
+fn moments_match_accesses_on_library_drives() {
     for (name, _) in LIBRARY {
         let drive = drive(name);
         for (filled, blocks) in [(1.0, 2), (1.0, 128), (0.5, 8)] {
@@ -50,7 +50,7 @@ fn the_moments_are_those_of_accesses_on_every_drive_of_the_library() {
 }
 
 #[test]
-fn moments_of_the_convolution_are_those_of_its_density() {
+fn convolution_moments_match_density() {
     for name in ["tr96", "atlas10k"] {
         let model = DiskModel::of(&drive(name), &usage(0.8));
         let rotation = model.symbols().rotation_s;
@@ -74,7 +74,7 @@ fn moments_of_the_convolution_are_those_of_its_density() {
 }
 
 #[test]
-fn the_longest_of_several_positionings_is_that_of_drawing_them() {
+fn longest_positioning_matches_sampling() {
     let drive = drive("atlas10k");
     let model = DiskModel::of(&drive, &usage(1.0));
     let prng = &mut Prng::new(3, "positioning");
@@ -96,7 +96,7 @@ fn the_longest_of_several_positionings_is_that_of_drawing_them() {
 }
 
 #[test]
-fn transfer_by_zones_has_the_mean_of_the_closed_form_on_every_drive() {
+fn zoned_transfer_has_closed_form_mean() {
     for (name, _) in LIBRARY {
         let model = DiskModel::of(&drive(name), &usage(0.7));
         for (request, parallelism) in [(1.0, 1.0), (260.0, 3.0), (4000.0, 32.0)] {

@@ -21,7 +21,7 @@ fn new(file: u32, file_type: u32, blocks: u64, hint: Option<FileActivity>) -> Ne
 
 proptest! {
     #[test]
-    fn the_load_is_the_sum_over_the_files_that_there_are(seed: u64) {
+    fn load_is_sum_over_present_files(seed: u64) {
         let prng = &mut Prng::new(seed, "files");
         let mut workload = Workload::default();
         let mut known: Vec<(FileId, FileType, FileActivity)> = Vec::new();
@@ -55,7 +55,7 @@ proptest! {
 }
 
 #[test]
-fn a_new_file_is_striped_for_the_load_with_it() {
+fn new_file_is_striped_for_joint_load() {
     let rules = Rules { fork_join: ForkJoin::SharedWaits, ..Rules::default() };
     let mut workload = Workload::default();
     let busy = FileActivity { rate: 139.0, request: 260.0 };
@@ -72,7 +72,7 @@ fn a_new_file_is_striped_for_the_load_with_it() {
 }
 
 #[test]
-fn what_cannot_be_partitioned_leaves_no_trace() {
+fn failed_partition_leaves_no_trace() {
     let mut workload = Workload::default();
     workload.set(FileId(0), FileType(0), FileActivity { rate: 100.0, request: 260.0 });
     let before = workload.clone();

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_a_percentage_with_its_sign() {
+    fn rate_is_signed_percentage() {
         assert_eq!("-8%".parse(), Ok(Percent(-0.08)));
         assert_eq!("12.5 %".parse(), Ok(Percent(0.125)));
         for wrong in ["8", "%", "-100%", "inf%"] {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_a_factor_or_says_rpm() {
+    fn speed_is_factor_or_rpm() {
         assert!(matches!("1.5".parse(), Ok(Speed::Factor(1.5))));
         assert!(matches!("15000rpm".parse(), Ok(Speed::Rpm(15000.0))));
         let error = "15000".parse::<Speed>().unwrap_err();

@@ -55,7 +55,7 @@ fn wear_the_first_third(case: &mut Case) {
 }
 
 #[test]
-fn on_a_whole_drive_both_rules_take_no_less_than_exhaustive_searches_of_sparse_blocks() {
+fn both_rules_match_exhaustive_search_at_size() {
     for sizes in [&[1][..], &[8], &[128], &[1, 8, 128]] {
         for (rule, fineness) in [
             (Rule::Greedy, Fineness::Coarse),

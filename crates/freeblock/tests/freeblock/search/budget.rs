@@ -38,7 +38,7 @@ fn gaps_with_writes(
 }
 
 #[test]
-fn of_a_budget_of_nodes_reads_leave_writes_their_part() {
+fn reads_leave_node_budget_for_writes() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     let written = gaps_with_writes(&drive, u64::MAX, |_| true);

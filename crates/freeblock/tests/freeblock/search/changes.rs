@@ -153,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
 
     #[test]
-    fn a_decision_is_worth_as_much_after_weights_have_changed_and_layers_hold_blocks_of_another_size(
+    fn decision_keeps_worth_after_weight_changes(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -169,7 +169,7 @@ proptest! {
 }
 
 #[test]
-fn weights_rise_and_fall_between_such_decisions() {
+fn weights_rise_and_fall_between_decisions() {
     let (mut rises, mut falls, mut of_few) = (0, 0, 0);
     for seed in 0..60 {
         let spec = random_spec(seed);

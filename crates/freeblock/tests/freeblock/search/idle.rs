@@ -20,7 +20,7 @@ fn begins(drive: &Drive, head: &Departure, first: u64, op: Op) -> SimTime {
 
 proptest! {
     #[test]
-    fn in_idle_time_what_is_nearest_is_done_until_nothing_is_left(
+    fn idle_time_takes_nearest_until_done(
         (_, drive) in any_drive(), seed: u64,
     ) {
         // Room for a block of every size.

@@ -16,7 +16,7 @@ proptest! {
     /// With one layer no run covers a piece that was left out. A track has two pieces at most but
     /// for those with blocks elsewhere in between, which these drives have few of.
     #[test]
-    fn what_a_plan_reads_of_blocks_on_several_tracks_has_room_in_memory(
+    fn multi_track_plan_has_room_in_memory(
         (spec, drive) in any_drive(), seed: u64, held_max in 0u64..90, greedy: bool,
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -43,7 +43,7 @@ proptest! {
 }
 
 #[test]
-fn where_memory_is_short_cylinders_are_opened_until_it_is_full_and_again_when_an_eighth_is_free() {
+fn full_memory_reopens_cylinders_at_eighth_free() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     let (size, room) = (128, 40);
@@ -95,7 +95,7 @@ fn where_memory_is_short_cylinders_are_opened_until_it_is_full_and_again_when_an
 }
 
 #[test]
-fn idle_time_begins_blocks_in_pieces_wherever_they_lie_without_opening_all_on_the_way_there() {
+fn idle_time_begins_blocks_in_pieces() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     // Longer than any track.

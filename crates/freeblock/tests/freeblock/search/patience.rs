@@ -56,7 +56,7 @@ fn allowed(patience: u64, taken: u64, work: u64) -> u128 {
 }
 
 #[test]
-fn a_plan_falls_short_of_the_best_path_by_no_more_than_its_work_allows() {
+fn plan_shortfall_is_bounded_by_work() {
     let rows = Rows::default();
     let mut runner = TestRunner::new(ProptestConfig {
         cases: 200,
@@ -146,7 +146,7 @@ fn planned(rule: Rule, patience: Patience) -> Planned {
 }
 
 #[test]
-fn the_usual_patience_takes_within_one_percent_of_the_best_paths_and_more_than_greedy() {
+fn usual_patience_is_within_one_percent() {
     let greedy = planned(Rule::Greedy, Patience::Endless);
     let best = planned(Rule::Paths, Patience::Endless);
     let taken =
@@ -158,7 +158,7 @@ fn the_usual_patience_takes_within_one_percent_of_the_best_paths_and_more_than_g
 }
 
 #[test]
-fn each_plan_on_an_atlas_10k_falls_short_of_the_endless_one_by_no_more_than_its_work_allows() {
+fn atlas_10k_plan_shortfall_is_bounded() {
     let endless = planned(Rule::Paths, Patience::Endless);
     for patience in [10, 20, 40, 80, 160] {
         let patient = Patience::Nodes(NonZeroU32::new(patience).unwrap());
@@ -172,7 +172,7 @@ fn each_plan_on_an_atlas_10k_falls_short_of_the_endless_one_by_no_more_than_its_
 }
 
 #[test]
-fn the_longest_plan_works_no_longer_than_its_patience_where_no_path_can_be_twice_the_best() {
+fn longest_plan_keeps_patience() {
     let endless = planned(Rule::Paths, Patience::Endless).work_max;
     let patient =
         planned(Rule::Paths, Patience::Nodes(NonZeroU32::new(PATIENCE_NODES as u32).unwrap()))
@@ -182,7 +182,7 @@ fn the_longest_plan_works_no_longer_than_its_patience_where_no_path_can_be_twice
 }
 
 #[test]
-fn a_small_drive_has_no_end_of_patience_and_the_greedy_rule_none_on_any() {
+fn patience_is_endless_on_small_drive() {
     let drive = |toml| Drive::build(&toml::from_str(toml).unwrap()).unwrap();
     let small = drive(include_str!("../../../../../drives/atlas10k.toml"));
     let large = drive(include_str!("../../../../../drives/exos-x24-24tb.toml"));

@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
 
     #[test]
-    fn the_greedy_rule_takes_as_much_as_the_best_track_of_an_exhaustive_search(
+    fn greedy_takes_best_track(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn plans_are_as_good_and_in_time_while_the_margins_of_seeks_change(
+    fn plans_stay_good_while_margins_change(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -53,7 +53,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_of_several_stops_is_in_time_and_takes_something_where_there_is_something(
+    fn path_plan_is_in_time_and_nonempty(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
 
     #[test]
-    fn a_plan_of_several_stops_takes_no_less_than_the_best_path_of_an_exhaustive_search(
+    fn path_plan_matches_best_path(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn so_it_does_with_bounds_that_are_rough_at_first(
+    fn path_plan_matches_with_rough_bounds(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn with_slack_a_plan_falls_short_of_the_best_path_by_no_more_than_that_part_of_it(
+    fn path_plan_with_slack_nears_best(
         (spec, drive) in any_drive(), seed: u64, log2 in 0u32..5
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn so_it_does_when_blocks_of_another_size_become_wanted_meanwhile(
+    fn path_plan_matches_after_size_change(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -129,7 +129,7 @@ proptest! {
 
     /// Region weights change every 64 decisions.
     #[test]
-    fn with_region_weights_a_plan_is_worth_no_less_than_the_path_of_greatest_weight(
+    fn path_plan_matches_greatest_region_weight(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn with_few_steps_a_plan_takes_no_less_than_the_best_track(
+    fn path_plan_with_few_steps_matches_track(
         (spec, drive) in any_drive(), seed: u64, steps_max in 0u32..20
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_of_several_stops_takes_no_less_than_the_best_track(
+    fn path_plan_matches_best_track(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn with_a_budget_of_nodes_a_plan_is_in_time_and_no_better_than_the_best(
+    fn greedy_with_budget_stays_in_time(
         (spec, drive) in any_drive(), seed: u64, budget in 0u64..40
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn with_a_budget_of_nodes_several_stops_are_in_time_and_miss_nothing_without_notice(
+    fn path_plan_with_budget_counts_misses(
         (spec, drive) in any_drive(), seed: u64, budget in 0u64..40
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn a_search_that_may_not_go_on_plans_in_time_and_no_more_than_the_best(
+    fn interrupted_search_plans_in_time(
         (spec, drive) in any_drive(), seed: u64, patience in prop_oneof![0u64..20, Just(u64::MAX)]
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn who_may_look_for_longer_takes_no_less((spec, drive) in any_drive(), seed: u64) {
+    fn longer_search_takes_no_less((spec, drive) in any_drive(), seed: u64) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
         let mut case = Case::with(spec, seed, Options { rule: Rule::Greedy, ..unlimited() }, 1);
         for _ in 0..10 {
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn one_run_on_a_track_after_the_other_all_is_found_that_is_wanted(
+    fn next_on_track_finds_all_wanted(
         (spec, drive) in any_drive(), seed: u64, most in 1u64..40
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);

@@ -46,7 +46,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..Default::default() })]
 
     #[test]
-    fn steps_of_any_size_make_the_plan_of_one_call_with_the_same_nodes(
+    fn steps_make_same_plan_as_one_call(
         (spec, drive) in any_drive(), seed: u64, budget in prop_oneof![0u64..60, Just(u64::MAX)],
         region_weights: bool,
     ) {
@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn a_search_of_a_whole_drive_takes_many_steps() {
+fn search_of_whole_drive_takes_many_steps() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     for rule in [Rule::Greedy, Rule::Paths] {

@@ -12,7 +12,7 @@ use freewheel_units::{Blocks, Op, Prng, SimTime};
 use super::case::any_gap;
 
 #[test]
-fn what_was_looked_at_in_vain_is_left_alone_by_the_next_decision_with_and_without_a_refresh() {
+fn vain_looks_are_not_repeated() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     for rule in [Rule::Greedy, Rule::Paths] {
@@ -50,8 +50,7 @@ fn what_was_looked_at_in_vain_is_left_alone_by_the_next_decision_with_and_withou
 }
 
 #[test]
-fn where_memory_is_short_a_decision_opens_one_cylinder_however_often_there_is_a_refresh_before_it()
-{
+fn short_memory_opens_one_cylinder_per_decision() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     let size = 128;
@@ -79,7 +78,7 @@ fn where_memory_is_short_a_decision_opens_one_cylinder_however_often_there_is_a_
 }
 
 #[test]
-fn plans_are_the_same_whether_or_not_a_new_round_makes_its_index_before_the_decision() {
+fn plans_ignore_when_index_is_built() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     for rule in [Rule::Greedy, Rule::Paths] {
@@ -129,7 +128,7 @@ impl ForegroundObserver for Told {
 }
 
 #[test]
-fn what_a_new_round_asks_for_is_no_part_of_the_decision_that_somebody_times() {
+fn new_round_is_outside_timed_decision() {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
     let told = Arc::new(Mutex::new(Vec::new()));

@@ -22,7 +22,7 @@ fn large_drive() -> Drive {
 }
 
 #[test]
-fn a_whole_drive_of_24_tb_takes_a_bit_a_block_and_layer() {
+fn drive_of_24_tb_takes_bits() {
     let mut arm = Arm::new(large_drive());
     let idle = arm.tasks.memory();
     let (capacity, tracks) = (arm.capacity(), 573_000 * 20);
@@ -46,7 +46,7 @@ fn a_whole_drive_of_24_tb_takes_a_bit_a_block_and_layer() {
 }
 
 #[test]
-fn memory_goes_with_what_is_wanted_and_not_with_the_size_of_blocks() {
+fn memory_follows_wanted_blocks_not_size() {
     let memory = |size: u32| {
         let mut arm = Arm::new(Drive::build(&spec_of(400, 4, 512)).unwrap());
         let blocks = arm.capacity() / u64::from(size);
@@ -99,7 +99,7 @@ fn data_held_for_pieces_are_counted() {
 }
 
 #[test]
-fn who_asks_for_no_data_needs_no_memory_for_pieces() {
+fn task_without_data_needs_no_memory() {
     let mut arm = Arm::plain();
     let options = Options { held_max: Bytes::ZERO, ..Options::default() };
     arm.tasks = Tasks::new(&arm.drive, options, CADENCE);
@@ -128,7 +128,7 @@ fn who_asks_for_no_data_needs_no_memory_for_pieces() {
 }
 
 #[test]
-fn data_held_for_pieces_stay_below_their_limit_and_reach_it() {
+fn piece_data_stay_below_limit() {
     // On tracks of 64 most blocks of 60 come in two pieces, of which each fits into a gap.
     let block = Bytes::new(60 * 512);
     for (rule, room) in [(Rule::Greedy, 1), (Rule::Greedy, 3), (Rule::Paths, 1), (Rule::Paths, 3)] {

@@ -40,7 +40,7 @@ fn got(arm: &Arm, task: TaskId) -> u64 {
 }
 
 #[test]
-fn of_two_tasks_the_one_of_higher_priority_gets_more() {
+fn task_of_higher_priority_gets_more() {
     let mut arm = arm();
     let task = |arm: &mut Arm, first, priority| {
         let spec = TaskSpec { priority, ..stripes(arm, first) };
@@ -65,7 +65,7 @@ fn equal_tasks_get_about_the_same() {
 }
 
 #[test]
-fn a_task_that_is_late_for_its_deadline_is_preferred() {
+fn late_task_is_preferred() {
     let round = |deadline| Pace::Deadline(SimDuration::from_ms(deadline));
     let run = |pace| {
         let mut arm = self::arm();
@@ -94,7 +94,7 @@ fn a_task_that_is_late_for_its_deadline_is_preferred() {
 }
 
 #[test]
-fn a_task_that_fills_its_room_is_preferred_and_one_with_room_to_spare_is_not() {
+fn task_filling_room_is_preferred() {
     let blocks = stripes(&arm(), 0).blocks();
     let run = |pace| {
         let mut arm = self::arm();
@@ -115,7 +115,7 @@ fn a_task_that_fills_its_room_is_preferred_and_one_with_room_to_spare_is_not() {
 }
 
 #[test]
-fn a_task_that_has_caught_up_is_worth_no_more_than_before() {
+fn task_that_caught_up_loses_preference() {
     // A quarter of its blocks by themselves: what takes a while, and not for the last ones.
     let part = |arm: &Arm, pace| {
         let spec = stripes(arm, 0);
@@ -166,7 +166,7 @@ fn a_task_that_has_caught_up_is_worth_no_more_than_before() {
 }
 
 #[test]
-fn lateness_raises_a_weight_above_that_of_any_priority() {
+fn lateness_outweighs_any_priority() {
     for priority in [Priority::Low, Priority::Normal, Priority::High] {
         let mut arm = arm();
         let pace = Pace::Deadline(SimDuration::from_ms(1));
@@ -196,7 +196,7 @@ fn errors(rule: Rule, shares: (u32, u32)) -> Vec<f64> {
 }
 
 #[test]
-fn bytes_approach_the_shares_and_stay_there_under_both_rules() {
+fn bytes_approach_shares_under_both_rules() {
     for rule in [Rule::Greedy, Rule::Paths] {
         for shares in [(1, 1), (2, 1), (3, 1), (5, 1)] {
             let errors = errors(rule, shares);
@@ -225,7 +225,7 @@ fn value(runs: &[FreeRun], wanted: &[(u32, BTreeSet<u64>)]) -> u32 {
 }
 
 #[test]
-fn a_changed_weight_decides_as_if_it_had_been_there_from_the_beginning() {
+fn changed_weight_decides_like_original() {
     let deadline = Pace::Deadline(SimDuration::from_secs(12));
     let until = Until::All;
     let mut arm = arm();
@@ -284,7 +284,7 @@ fn a_changed_weight_decides_as_if_it_had_been_there_from_the_beginning() {
 }
 
 #[test]
-fn a_change_of_weights_leaves_every_block_delivered_once() {
+fn weight_changes_keep_single_delivery() {
     let mut arm = arm();
     let spec = TaskSpec {
         pace: Pace::Deadline(SimDuration::from_ms(1)),

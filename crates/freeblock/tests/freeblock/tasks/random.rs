@@ -286,7 +286,7 @@ fn any_world(seed: u64, arm: Arm, steps: u64) -> World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn every_block_is_delivered_once_per_round_and_nothing_that_is_not_wanted(
+    fn blocks_are_delivered_once_per_round(
         (_, drive) in any_drive(),
         seed: u64,
     ) {
@@ -296,7 +296,7 @@ proptest! {
 }
 
 #[test]
-fn random_sequences_reach_every_kind_of_delivery() {
+fn random_sequences_reach_every_delivery_kind() {
     let mut seen = [0; 5];
     for seed in 0..16 {
         let oracle = any_world(seed, Arm::plain(), 200).oracle;

@@ -32,7 +32,7 @@ fn serve_until(arm: &mut Arm, most: u32, mut enough: impl FnMut(&[Event]) -> boo
 }
 
 #[test]
-fn no_call_waits_and_callbacks_come_when_the_head_has_been_there() {
+fn callbacks_come_after_head_passed() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { counts: Counts::NONE, ..TaskSpec::new(READ, 8, whole(&arm, 8)) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -52,7 +52,7 @@ fn no_call_waits_and_callbacks_come_when_the_head_has_been_there() {
 }
 
 #[test]
-fn every_block_of_a_whole_drive_is_called_back_once_at_every_block_size() {
+fn scan_calls_back_every_block_once() {
     for size in [1, 3, 8, 16, 128] {
         // 64 KiB are more than half of a track, and every third of them lies on two.
         let mut arm = Arm::new(Drive::build(&spec_of(20, 2, 200)).unwrap());
@@ -69,7 +69,7 @@ fn every_block_of_a_whole_drive_is_called_back_once_at_every_block_size() {
 }
 
 #[test]
-fn writes_are_called_back_once_too_and_only_for_gaps() {
+fn write_callbacks_come_once_from_gaps() {
     let mut arm = Arm::plain();
     let extents = vec![Extent::new(5, 400), Extent::new(3000, 160)];
     let task = arm.tasks.register(NOW, TaskSpec::new(WRITE, 8, extents)).unwrap();
@@ -94,7 +94,7 @@ fn writes_are_called_back_once_too_and_only_for_gaps() {
 }
 
 #[test]
-fn a_block_that_several_tasks_want_is_moved_once_and_given_to_all() {
+fn shared_block_moves_once_for_all_tasks() {
     let mut arm = Arm::plain();
     let extents = vec![Extent::new(0, 1280)];
     let spec = TaskSpec { counts: Counts::NONE, ..TaskSpec::new(READ, 8, extents) };
@@ -120,7 +120,7 @@ fn a_block_that_several_tasks_want_is_moved_once_and_given_to_all() {
 }
 
 #[test]
-fn one_transfer_delivers_to_tasks_of_any_block_size_and_alignment() {
+fn transfer_serves_any_block_size_and_alignment() {
     let mut arm = Arm::plain();
     let mut register = |size, start, blocks| {
         let spec = TaskSpec::new(READ, size, vec![Extent::new(start, blocks)]);
@@ -137,7 +137,7 @@ fn one_transfer_delivers_to_tasks_of_any_block_size_and_alignment() {
 }
 
 #[test]
-fn what_one_task_has_got_stays_wanted_for_another() {
+fn block_delivered_elsewhere_stays_wanted() {
     let mut arm = Arm::plain();
     let spec = || TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]);
     let first = arm.tasks.register(NOW, spec()).unwrap();
@@ -160,7 +160,7 @@ fn what_one_task_has_got_stays_wanted_for_another() {
 }
 
 #[test]
-fn foreground_transfers_deliver_as_the_task_says() {
+fn foreground_transfers_deliver_as_specified() {
     for (counts, by_read, by_write) in
         [(Counts::ALL, true, true), (Counts::READS, true, false), (Counts::NONE, false, false)]
     {
@@ -187,7 +187,7 @@ fn foreground_transfers_deliver_as_the_task_says() {
 }
 
 #[test]
-fn aborted_blocks_are_not_read_and_the_task_ends_with_the_others() {
+fn aborted_blocks_are_not_read() {
     let mut arm = Arm::plain();
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, whole(&arm, 8))).unwrap();
     let part = [Extent::new(60, 1000)];
@@ -201,7 +201,7 @@ fn aborted_blocks_are_not_read_and_the_task_ends_with_the_others() {
 }
 
 #[test]
-fn a_task_aborted_whole_is_heard_of_no_more() {
+fn aborted_task_is_silent() {
     let mut arm = Arm::plain();
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, whole(&arm, 8))).unwrap();
     assert_eq!(arm.tasks.abort(NOW, task, BlockSelection::All), Ok(arm.capacity() / 8));
@@ -212,7 +212,7 @@ fn a_task_aborted_whole_is_heard_of_no_more() {
 }
 
 #[test]
-fn adjacent_promoted_blocks_are_merged_up_to_the_limit() {
+fn promoted_blocks_merge_up_to_limit() {
     let mut arm = Arm::plain();
     let extents = vec![Extent::new(8, 80), Extent::new(200, 8)];
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, extents)).unwrap();
@@ -231,7 +231,7 @@ fn adjacent_promoted_blocks_are_merged_up_to_the_limit() {
 }
 
 #[test]
-fn promoted_blocks_are_delivered_by_the_foreground_and_by_no_gap() {
+fn promoted_blocks_come_by_foreground_only() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { counts: Counts::NONE, ..TaskSpec::new(READ, 8, whole(&arm, 8)) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -248,7 +248,7 @@ fn promoted_blocks_are_delivered_by_the_foreground_and_by_no_gap() {
 }
 
 #[test]
-fn a_promoted_read_that_the_drives_buffer_serves_is_delivered_when_it_is_done() {
+fn promoted_read_from_buffer_is_delivered() {
     let mut arm = Arm::plain();
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, vec![Extent::new(0, 8)])).unwrap();
     let Promoted { id, op, start, blocks, .. } =
@@ -262,7 +262,7 @@ fn a_promoted_read_that_the_drives_buffer_serves_is_delivered_when_it_is_done() 
 }
 
 #[test]
-fn any_so_many_blocks_are_enough_for_a_sample() {
+fn sample_ends_after_enough_blocks() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { until: Until::Enough(37), ..TaskSpec::new(READ, 8, whole(&arm, 8)) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -272,7 +272,7 @@ fn any_so_many_blocks_are_enough_for_a_sample() {
 }
 
 #[test]
-fn a_repeated_scan_delivers_every_block_once_a_round() {
+fn repeated_scan_delivers_once_per_round() {
     let mut arm = Arm::new(small_drive());
     let spec = TaskSpec { until: Until::Repeated, ..TaskSpec::new(READ, 8, whole(&arm, 8)) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -300,7 +300,7 @@ fn a_repeated_scan_delivers_every_block_once_a_round() {
 }
 
 #[test]
-fn an_abort_that_leaves_too_many_extents_to_a_repeating_task_is_refused_and_changes_nothing() {
+fn abort_of_too_many_extents_is_refused() {
     let mut arm = Arm::new(Drive::build(&plain_spec(1600)).unwrap());
     let spec = TaskSpec { until: Until::Repeated, ..TaskSpec::new(READ, 1, whole(&arm, 1)) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -331,7 +331,7 @@ fn small_drive() -> Drive {
 }
 
 #[test]
-fn progress_tells_the_end_by_the_rate_so_far() {
+fn progress_predicts_end_by_rate() {
     let mut arm = Arm::plain();
     let begin = SimTime::from_ns(1_000);
     let task = arm.tasks.register(begin, TaskSpec::new(READ, 8, whole(&arm, 8))).unwrap();
@@ -350,7 +350,7 @@ fn progress_tells_the_end_by_the_rate_so_far() {
 }
 
 #[test]
-fn a_standing_task_takes_blocks_as_they_come_up() {
+fn standing_task_takes_coming_blocks() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(READ, 8, Vec::new()) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -370,7 +370,7 @@ fn a_standing_task_takes_blocks_as_they_come_up() {
 }
 
 #[test]
-fn what_a_caller_can_get_wrong_is_a_value_and_changes_nothing() {
+fn caller_errors_are_values_without_effect() {
     let mut arm = Arm::plain();
     let end = arm.capacity();
     let capacity = Blocks::new(end);
@@ -424,7 +424,7 @@ fn what_a_caller_can_get_wrong_is_a_value_and_changes_nothing() {
 }
 
 #[test]
-fn too_many_layers_are_refused_and_come_free_again() {
+fn layers_beyond_limit_are_refused() {
     let mut arm = Arm::plain();
     let spec = |offset| TaskSpec::new(READ, 128, vec![Extent::new(offset, 128)]);
     let tasks: Vec<_> =
@@ -444,7 +444,7 @@ fn too_many_layers_are_refused_and_come_free_again() {
 }
 
 #[test]
-fn a_repeated_task_of_too_many_extents_is_refused() {
+fn repeated_task_of_many_extents_is_refused() {
     let drive = Drive::build(&plain_spec(1100)).unwrap();
     let mut arm = Arm::new(drive);
     let extents = |count: u64| (0..count).map(|n| Extent::new(2 * n, 1)).collect();
@@ -457,7 +457,7 @@ fn a_repeated_task_of_too_many_extents_is_refused() {
 }
 
 #[test]
-fn a_block_larger_than_the_memory_for_pieces_is_refused() {
+fn block_beyond_piece_memory_is_refused() {
     use freewheel_freeblock::Options;
     use freewheel_freeblock::tasks::{CADENCE, Tasks};
     let options = Options { held_max: Bytes::from_kib(4), ..Options::default() };

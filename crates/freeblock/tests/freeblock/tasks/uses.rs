@@ -24,7 +24,7 @@ fn serve_random(arm: &mut Arm, prng: &mut Prng) -> Vec<Event> {
 }
 
 #[test]
-fn scans_reach_every_sector_of_a_drive_that_is_no_whole_number_of_blocks() {
+fn scan_reaches_sectors_of_partial_blocks() {
     let mut arm = Arm::new(Drive::build(&spec_of(5, 1, 61)).unwrap());
     let capacity = Blocks::new(arm.capacity());
     let task = arm.tasks.register(NOW, backup(capacity, 8)).unwrap();
@@ -42,7 +42,7 @@ fn scans_reach_every_sector_of_a_drive_that_is_no_whole_number_of_blocks() {
 }
 
 #[test]
-fn a_scrub_does_not_take_a_write_for_a_verification_and_mining_takes_it_for_data() {
+fn scrub_rejects_writes_but_mining_accepts() {
     for (is_scrub, got) in [(true, 0), (false, 8)] {
         let mut arm = Arm::plain();
         let capacity = Blocks::new(arm.capacity());
@@ -66,7 +66,7 @@ fn a_scrub_does_not_take_a_write_for_a_verification_and_mining_takes_it_for_data
 }
 
 #[test]
-fn a_sample_of_a_twentieth_ends_with_a_twentieth() {
+fn sample_of_twentieth_ends_with_twentieth() {
     let mut arm = Arm::plain();
     let spec = sample(backup(Blocks::new(arm.capacity()), 8), 50_000);
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -84,7 +84,7 @@ fn versions(current: u64, safe: u64, blocks: u64) -> Versions {
 }
 
 #[test]
-fn a_comparison_sees_every_pair_once_and_keeps_within_its_memory() {
+fn comparison_sees_each_pair_once() {
     for blocks_in_memory in [1, 5, 40, 1000] {
         let mut arm = Arm::plain();
         let rows = vec![versions(0, 4003, 800), versions(1000, 2400, 160)];
@@ -125,7 +125,7 @@ fn a_comparison_sees_every_pair_once_and_keeps_within_its_memory() {
 }
 
 #[test]
-fn a_comparison_that_cannot_be_made_is_refused_and_leaves_nothing() {
+fn comparison_that_is_invalid_leaves_nothing() {
     let mut arm = Arm::plain();
     let mut refused = |rows: Vec<Versions>, memory| {
         let error = Compare::begin(&mut arm.tasks, NOW, 8, rows, memory).unwrap_err();
@@ -146,7 +146,7 @@ fn a_comparison_that_cannot_be_made_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn a_comparison_of_too_many_alignments_is_refused_at_once() {
+fn comparison_of_many_alignments_is_refused() {
     let mut arm = Arm::plain();
     // Blocks of 64: the 40 sides have 40 alignments.
     let rows: Vec<Versions> = (0..20).map(|row| versions(row * 65, 2580 + row * 65, 64)).collect();
@@ -157,7 +157,7 @@ fn a_comparison_of_too_many_alignments_is_refused_at_once() {
 }
 
 #[test]
-fn a_comparison_keeps_its_layers_when_others_take_all_the_rest() {
+fn comparison_keeps_layers() {
     let mut arm = Arm::plain();
     let rows: Vec<Versions> = (0..3).map(|row| versions(row * 9, 2500 + row * 9, 8)).collect();
     let memory = Bytes::new(KIB_4);
@@ -180,7 +180,7 @@ fn a_comparison_keeps_its_layers_when_others_take_all_the_rest() {
 }
 
 #[test]
-fn an_empty_comparison_is_done_at_once() {
+fn comparison_of_nothing_is_done_at_once() {
     let mut arm = Arm::plain();
     let compare = Compare::begin(&mut arm.tasks, NOW, 8, vec![], Bytes::new(KIB_4)).unwrap();
     assert!(compare.is_done());
@@ -188,7 +188,7 @@ fn an_empty_comparison_is_done_at_once() {
 }
 
 #[test]
-fn blocks_of_a_scan_are_the_power_of_two_next_to_an_eighth_of_a_mean_track() {
+fn scan_block_is_eighth_of_mean_track() {
     let most = Blocks::new(1 << 20);
     let size = |drive: &Drive| block_size(drive, Blocks::new(1)..=most).get();
     let one_zone = (16..600).map(|per_track| spec_of(5, 1, per_track));

@@ -37,7 +37,7 @@ fn serve_elsewhere(arm: &mut Arm) -> Vec<Event> {
 }
 
 #[test]
-fn a_foreground_write_supersedes_pending_freeblock_writes_from_its_arrival_on() {
+fn foreground_write_supersedes_pending_writes() {
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 64);
     // Half of block 8, all of 16, half of 24.
@@ -53,7 +53,7 @@ fn a_foreground_write_supersedes_pending_freeblock_writes_from_its_arrival_on() 
 }
 
 #[test]
-fn a_write_that_is_superseded_while_its_gap_goes_on_is_not_delivered() {
+fn superseded_write_in_gap_is_not_delivered() {
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 64);
     let gap = arm.plan(READ, 40, 1);
@@ -67,7 +67,7 @@ fn a_write_that_is_superseded_while_its_gap_goes_on_is_not_delivered() {
 }
 
 #[test]
-fn a_freeblock_write_waits_for_older_foreground_writes_to_its_blocks() {
+fn freeblock_write_waits_for_foreground_writes() {
     let mut arm = Arm::plain();
     let older = [foreground(WRITE, 4, 8, 1), foreground(WRITE, 0, 6, 2)];
     older
@@ -88,7 +88,7 @@ fn a_freeblock_write_waits_for_older_foreground_writes_to_its_blocks() {
 }
 
 #[test]
-fn a_waiting_freeblock_write_is_superseded_like_any_other() {
+fn waiting_freeblock_write_is_superseded() {
     let mut arm = Arm::plain();
     let [older, newer] = [foreground(WRITE, 0, 8, 1), foreground(WRITE, 0, 8, 2)];
     arm.tasks.foreground(ForegroundEvent::Arrived { request: &older, at: NOW });
@@ -100,7 +100,7 @@ fn a_waiting_freeblock_write_is_superseded_like_any_other() {
 }
 
 #[test]
-fn what_is_written_in_a_gap_holds_newer_data_for_the_same_block_back() {
+fn gap_write_holds_newer_data_back() {
     let mut arm = Arm::plain();
     let first = write_task(&mut arm, 0, 64);
     let gap = arm.plan(READ, 40, 1);
@@ -117,7 +117,7 @@ fn what_is_written_in_a_gap_holds_newer_data_for_the_same_block_back() {
 }
 
 #[test]
-fn a_task_that_writes_a_block_again_writes_it_once_with_the_newest_data() {
+fn rewritten_block_is_written_once_with_newest() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 8, vec![]) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -128,7 +128,7 @@ fn a_task_that_writes_a_block_again_writes_it_once_with_the_newest_data() {
 }
 
 #[test]
-fn a_block_written_in_part_is_written_whole_when_its_data_change() {
+fn partly_written_block_is_rewritten_whole() {
     let mut arm = Arm::plain();
     // A track has 64 blocks: the pieces are 0..64 and 64..100.
     let extent = Extent::new(0, 100);
@@ -145,7 +145,7 @@ fn a_block_written_in_part_is_written_whole_when_its_data_change() {
 }
 
 #[test]
-fn a_freeblock_read_waits_for_freeblock_writes_that_were_registered_before() {
+fn freeblock_read_waits_for_earlier_writes() {
     let mut arm = Arm::plain();
     let writer = write_task(&mut arm, 8, 8);
     let spec = TaskSpec::new(READ, 32, vec![Extent::new(0, 64)]);
@@ -170,7 +170,7 @@ fn a_freeblock_read_waits_for_freeblock_writes_that_were_registered_before() {
 }
 
 #[test]
-fn a_freeblock_read_waits_for_foreground_writes_that_arrived_before_also_acknowledged_ones() {
+fn freeblock_read_waits_for_acknowledged_writes() {
     let mut arm = Arm::plain();
     let older = foreground(WRITE, 4, 8, 1);
     arm.tasks.foreground(ForegroundEvent::Arrived { request: &older, at: NOW });
@@ -187,7 +187,7 @@ fn a_freeblock_read_waits_for_foreground_writes_that_arrived_before_also_acknowl
 }
 
 #[test]
-fn a_freeblock_read_waits_for_a_write_of_the_gap_that_its_task_gave_up() {
+fn freeblock_read_waits_for_abandoned_gap_write() {
     let mut arm = Arm::plain();
     let writer = write_task(&mut arm, 0, 64);
     let gap = arm.plan(READ, 40, 1);
@@ -202,7 +202,7 @@ fn a_freeblock_read_waits_for_a_write_of_the_gap_that_its_task_gave_up() {
 }
 
 #[test]
-fn a_freeblock_read_waits_no_longer_when_the_write_is_dropped() {
+fn freeblock_read_proceeds_after_dropped_write() {
     let spec = TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]);
     let waiting = |arm: &Arm, reader| arm.tasks.progress(reader, NOW).unwrap().deferred;
     let mut arm = Arm::plain();
@@ -221,7 +221,7 @@ fn a_freeblock_read_waits_no_longer_when_the_write_is_dropped() {
 }
 
 #[test]
-fn an_earlier_freeblock_read_does_not_hold_a_write_up_and_may_be_served_by_it() {
+fn freeblock_read_does_not_delay_write() {
     for (counts, is_served) in [(Counts::ALL, true), (Counts::READS, false)] {
         let mut arm = Arm::plain();
         let spec = TaskSpec { counts, ..TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]) };
@@ -260,7 +260,7 @@ fn arrive(arm: &mut Arm, promoted: &Promoted, sequence: u64) -> Foreground {
 }
 
 #[test]
-fn a_promoted_write_is_done_when_its_own_request_is() {
+fn promoted_write_ends_with_request() {
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 16);
     let promoted = arm.tasks.promote(task, BlockSelection::All, 64).unwrap();
@@ -280,7 +280,7 @@ fn a_promoted_write_is_done_when_its_own_request_is() {
 }
 
 #[test]
-fn a_promoted_write_that_a_foreground_write_may_overtake_is_not_delivered() {
+fn promoted_write_overtaken_is_not_delivered() {
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 64);
     let promoted = arm.tasks.promote(task, BlockSelection::In(&[Extent::new(0, 16)]), 64).unwrap();
@@ -305,7 +305,7 @@ fn a_promoted_write_that_a_foreground_write_may_overtake_is_not_delivered() {
 }
 
 #[test]
-fn promoted_data_and_newer_ones_of_a_block_are_each_superseded() {
+fn promoted_and_newer_data_are_superseded() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 8, vec![]) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -321,7 +321,7 @@ fn promoted_data_and_newer_ones_of_a_block_are_each_superseded() {
 }
 
 #[test]
-fn newer_data_for_a_promoted_write_wait_until_it_is_done() {
+fn promoted_write_holds_newer_data_back() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 8, vec![]) };
     let task = arm.tasks.register(NOW, spec).unwrap();
@@ -342,7 +342,7 @@ fn newer_data_for_a_promoted_write_wait_until_it_is_done() {
 }
 
 #[test]
-fn a_read_does_not_wait_for_a_write_of_the_data_that_are_there() {
+fn read_ignores_write_of_same_data() {
     let mut arm = Arm::plain();
     let spec = TaskSpec::new(WRITE, 8, vec![Extent::new(8, 8)]);
     arm.tasks.register(NOW, TaskSpec { is_rewrite: true, ..spec }).unwrap();
@@ -352,7 +352,7 @@ fn a_read_does_not_wait_for_a_write_of_the_data_that_are_there() {
 }
 
 #[test]
-fn a_write_that_was_sent_is_under_way_beyond_its_gap_until_it_is_done() {
+fn sent_write_stays_pending_beyond_gap() {
     let mut arm = Arm::plain();
     let writer = write_task(&mut arm, 0, 64);
     let gap = arm.plan(READ, 40, 1);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_waits_for_what_it_overlaps_with_and_a_read_for_writes() {
+    fn write_waits_for_overlaps_read_for_writes() {
         let mut order = OverlapOrder::default();
         assert!(order.arrived(1, 0..8, false));
         assert!(order.arrived(2, 4..12, false), "reads of the same blocks");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_conflict_never_run_together_and_go_in_the_order_they_came() {
+    fn conflicting_requests_keep_arrival_order() {
         let mut prng = Prng::new(1, "requests that overlap");
         let mut order = OverlapOrder::default();
         let mut running: Vec<u64> = Vec::new();

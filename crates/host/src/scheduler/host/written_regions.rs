@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_are_written_when_a_block_of_them_is_and_as_of_their_last_write() {
+    fn written_regions_keep_last_write_time() {
         let mut written = WrittenRegions::default();
         let at = SimTime::from_ns;
         written.mark(2047, 2049, at(10));

@@ -63,7 +63,7 @@ fn taught_and_counted(drive: &Drive, starts: [u64; 2], place: usize) -> (bool, b
 }
 
 #[test]
-fn commands_that_overtake_others_teach_nothing_and_count_as_no_delay() {
+fn overtaking_commands_teach_nothing() {
     let drive = atlas10k();
     for number in 1..100 {
         let starts = [number * 100_003, number * 50_021];
@@ -98,7 +98,7 @@ fn trust_behind_surprises(drive: &Drive, promotion: Option<PromotionId>) -> u32 
 }
 
 #[test]
-fn surprises_cost_trust_except_those_of_promoted_reads() {
+fn surprises_cost_trust_unless_promoted() {
     let drive = atlas10k();
     let (mut tasks, scan) = scan(&drive);
     let promoted = tasks.promote_next(scan, Lbn::ZERO, 8).unwrap().unwrap();
@@ -107,7 +107,7 @@ fn surprises_cost_trust_except_those_of_promoted_reads() {
 }
 
 #[test]
-fn predicted_ends_of_promoted_reads_earn_no_trust() {
+fn promoted_reads_earn_no_trust() {
     let drive = atlas10k();
     let (mut tasks, scan) = scan(&drive);
     let promoted = tasks.promote_next(scan, Lbn::ZERO, 8).unwrap().unwrap().id;
@@ -143,7 +143,7 @@ fn searched_until(
 }
 
 #[test]
-fn a_decision_in_steps_sends_what_a_decision_at_once_sends() {
+fn stepwise_decision_sends_same_commands() {
     let drive = atlas10k();
     let (mut tasks, _) = scan(&drive);
     let mut with_free_work = 0;
@@ -166,7 +166,7 @@ fn a_decision_in_steps_sends_what_a_decision_at_once_sends() {
 }
 
 #[test]
-fn a_search_without_a_step_and_a_planner_without_steps_end_with_a_decision() {
+fn search_without_steps_ends_with_decision() {
     let drive = atlas10k();
     let (mut tasks, _) = scan(&drive);
     let planners: [&mut dyn Planner; 2] = [&mut tasks, &mut NoPlanner];
@@ -184,7 +184,7 @@ fn a_search_without_a_step_and_a_planner_without_steps_end_with_a_decision() {
 }
 
 #[test]
-fn an_idle_drive_gets_its_request_in_time_despite_slow_decisions() {
+fn idle_drive_gets_request_in_time() {
     let drive = atlas10k();
     let (mut searched, mut at_once) = (0, 0);
     let (mut tasks, _) = scan(&drive);
@@ -220,7 +220,7 @@ fn an_idle_drive_gets_its_request_in_time_despite_slow_decisions() {
 }
 
 #[test]
-fn decisions_for_a_busy_drive_begin_early_and_search_until_it_needs_them() {
+fn busy_drive_decisions_begin_early() {
     let drive = atlas10k();
     let (mut tasks, _) = scan(&drive);
     for most in [0, 300, 700, 2000].map(SimDuration::from_us) {
@@ -253,7 +253,7 @@ fn in_order(drive: &Drive) -> PredictiveScheduler {
 }
 
 #[test]
-fn an_end_reported_late_counts_as_one_reported_at_once() {
+fn late_reported_end_counts_as_timely() {
     let drive = atlas10k();
     let [at_once, late] = [0, 3_000_000].map(|late_ns| {
         let mut host = in_order(&drive);
@@ -269,7 +269,7 @@ fn an_end_reported_late_counts_as_one_reported_at_once() {
 }
 
 #[test]
-fn a_decision_overtaken_by_a_completion_is_sent_without_free_work() {
+fn overtaken_decision_is_sent_without_free_work() {
     let drive = atlas10k();
     let (mut tasks, _) = scan(&drive);
     let mut with_free_work = 0;
@@ -291,7 +291,7 @@ fn a_decision_overtaken_by_a_completion_is_sent_without_free_work() {
 }
 
 #[test]
-fn a_clients_write_cancels_decided_ones() {
+fn client_write_cancels_decided_ones() {
     let drive = atlas10k();
     let mut tasks = Tasks::new(&Arc::new(drive.clone()), Options::default(), CADENCE);
     tasks.register(SimTime::ZERO, uses::write(drive.blocks(), 8)).unwrap();
@@ -358,7 +358,7 @@ fn free_commands_leave_requests_in_time() {
 }
 
 #[test]
-fn a_plan_keeps_one_command_a_track_and_of_two_the_larger() {
+fn plan_keeps_larger_command_per_track() {
     let drive = atlas10k();
     let (first, end) = drive.layout().track_bounds(Lbn::new(100_000));
     let read = |start: u64, blocks| FreeRun { start: Lbn::new(start), blocks, op: Op::Read };

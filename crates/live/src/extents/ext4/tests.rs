@@ -65,7 +65,7 @@ fn small() -> Image {
 }
 
 #[test]
-fn allocated_is_what_dumpe2fs_does_not_call_free() {
+fn ext4_allocated_matches_dumpe2fs() {
     let images = images![
         "ext4-1k",
         "ext4-4k",
@@ -90,7 +90,7 @@ fn allocated_is_what_dumpe2fs_does_not_call_free() {
 }
 
 #[test]
-fn a_mounted_file_system_is_not_clean_and_its_counts_are_not_compared() {
+fn ext4_mounted_is_not_clean() {
     let mut mounted = small();
     mounted.bytes[INCOMPAT_AT] |= 4;
     assert!(!mounted.allocated().unwrap().is_clean);
@@ -108,7 +108,7 @@ fn a_mounted_file_system_is_not_clean_and_its_counts_are_not_compared() {
 }
 
 #[test]
-fn what_is_no_ext4_is_called_by_its_name() {
+fn ext4_names_other_file_systems() {
     let found = |at: usize, name: &[u8]| {
         let mut image = small();
         image.bytes[1024 + 0x38] = 0;
@@ -124,7 +124,7 @@ fn what_is_no_ext4_is_called_by_its_name() {
 }
 
 #[test]
-fn features_and_sizes_that_are_unknown_or_impossible_are_refused() {
+fn ext4_refuses_unknown_features_and_sizes() {
     let with = |at: usize, bytes: &[u8]| {
         let mut image = small();
         image.bytes[1024 + at..1024 + at + bytes.len()].copy_from_slice(bytes);
@@ -152,7 +152,7 @@ fn features_and_sizes_that_are_unknown_or_impossible_are_refused() {
 }
 
 #[test]
-fn no_damage_to_superblock_or_descriptors_panics() {
+fn ext4_damage_never_panics() {
     let image = small();
     let mut prng = freewheel_units::Prng::new(3, "damage");
     for _ in 0..400 {

@@ -23,7 +23,7 @@ fn record(image: &Image, number: u64) -> usize {
 }
 
 #[test]
-fn allocated_is_what_the_bitmap_of_ntfscat_does_not_call_free() {
+fn ntfs_allocated_matches_ntfscat_bitmap() {
     for (cluster_bytes, image) in all() {
         let allocated = image.allocated().unwrap();
         // The last sector has a copy of the boot sector, and no cluster.
@@ -36,7 +36,7 @@ fn allocated_is_what_the_bitmap_of_ntfscat_does_not_call_free() {
 }
 
 #[test]
-fn a_volume_that_is_in_use_is_not_clean() {
+fn ntfs_volume_in_use_is_not_clean() {
     let [(_, mut image), _] = all();
     let at = record(&image, VOLUME);
     let volume = image.bytes[at..at + 1024].to_vec();
@@ -47,7 +47,7 @@ fn a_volume_that_is_in_use_is_not_clean() {
 }
 
 #[test]
-fn runs_are_places_each_from_the_one_before() {
+fn ntfs_runs_are_relative_to_previous() {
     let layout = NtfsLayout {
         cluster_bytes: 10,
         clusters: 5000,
@@ -67,7 +67,7 @@ fn runs_are_places_each_from_the_one_before() {
 }
 
 #[test]
-fn records_and_sizes_that_are_impossible_are_refused() {
+fn ntfs_refuses_impossible_records_and_sizes() {
     for (at, bytes, says) in [
         (0x0b, &[3, 0][..], "impossible size"),
         (0x0d, &[0x81], "impossible size"),
@@ -88,7 +88,7 @@ fn records_and_sizes_that_are_impossible_are_refused() {
 }
 
 #[test]
-fn no_damage_panics() {
+fn ntfs_damage_never_panics() {
     let [(_, image), _] = all();
     let [volume, bitmap] = [VOLUME, BITMAP].map(|number| record(&image, number));
     image.damage_anywhere(&[0..128, volume..volume + 1024, bitmap..bitmap + 1024], 400);

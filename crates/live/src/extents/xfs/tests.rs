@@ -22,7 +22,7 @@ fn all() -> [(&'static str, u64, Image); 3] {
 }
 
 #[test]
-fn allocated_is_what_xfs_db_does_not_call_free() {
+fn xfs_allocated_matches_xfs_db() {
     for (name, block_bytes, image) in all() {
         let allocated = image.allocated().unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(allocated.size_bytes, image.bytes.len() as u64, "{name}");
@@ -35,14 +35,14 @@ fn allocated_is_what_xfs_db_does_not_call_free() {
 }
 
 #[test]
-fn the_tree_of_the_first_image_has_a_height() {
+fn xfs_first_image_tree_has_height() {
     let (_, _, image) = &all()[0];
     let header = &image.bytes[512..1024];
     assert!(header.starts_with(b"XAGF") && big_endian(header, 28, 4) >= 2, "levels");
 }
 
 #[test]
-fn a_mounted_file_system_is_not_clean_and_its_counts_are_not_compared() {
+fn xfs_mounted_is_not_clean() {
     let mounted = Image::new(include_bytes!("../../../tests/filesystems/xfs-mounted.zst"), "");
     assert!(!mounted.allocated().unwrap().is_clean);
     let [_, (_, _, mut clean), _] = all();
@@ -53,7 +53,7 @@ fn a_mounted_file_system_is_not_clean_and_its_counts_are_not_compared() {
 }
 
 #[test]
-fn features_and_sizes_that_are_unknown_or_impossible_are_refused() {
+fn xfs_refuses_unknown_features_and_sizes() {
     for (at, bytes, says) in [
         (216, &[0x80, 0, 0, 0][..], "features 0x80000000 that are unknown"),
         (216, &[0, 0, 0, 0x10], "needs a repair"),
@@ -75,7 +75,7 @@ fn features_and_sizes_that_are_unknown_or_impossible_are_refused() {
 }
 
 #[test]
-fn no_damage_panics() {
+fn xfs_damage_never_panics() {
     let [_, (_, _, image), _] = all();
     image.damage_anywhere(&[0..256, 512..1024, 4096..12_288], 300);
 }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn validity_dates_match_calendar() {
         // As `date -u -d @SECONDS` has them.
         for (seconds, says) in [
             (0, "1970-01-01 00:00:00 UTC"),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_those_of_a_plain_list() {
+    fn position_counts_match_plain_list() {
         for (seed, size) in [64, 128, 192, 320, 1024, 4160].into_iter().enumerate() {
             let prng = &mut Prng::new(seed as u64, "positions");
             let taken = prng.below(u64::from(size) + 1) as u32;

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacities_are_rounded_up_by_less_than_a_256th() {
+    fn capacities_round_up_below_256th() {
         let rows =
             [(0, 0), (1, 1), (511, 511), (512, 512), (513, 514), (1023, 1024), (100_001, 100_096)];
         for (capacity, rounded) in rows {

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_those_of_a_list_in_order_of_use_and_positions_follow_the_distinct_keys() {
+    fn stack_distances_match_recency_list() {
         for seed in 0..20 {
             let prng = &mut Prng::new(seed, "distances");
             let (mut distances, mut list) = (StackDistances::default(), Vec::new());

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_multiplied_at_every_distance() {
+    fn curve_forms_multiplied_at_every_distance() {
         for curve in every_form() {
             let before = times(&curve, CYLINDERS);
             let after = times(&multiply(curve.clone(), 0.8), CYLINDERS);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seek_over_the_same_breadth_takes_the_same_time() {
+    fn seek_over_same_breadth_takes_same_time() {
         for (curve, density) in every_form().into_iter().flat_map(|c| [(c.clone(), 3.0), (c, 2.0)])
         {
             let before = times(&curve, CYLINDERS);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn no_seek_takes_less_than_one_old_cylinder_did() {
+    fn seek_never_below_old_single_cylinder() {
         for curve in every_form() {
             let single = times(&curve, CYLINDERS)[0];
             let after = times(&stretch(curve.clone(), CYLINDERS, 4.0).unwrap(), 4 * CYLINDERS);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn tracks_farther_apart_shorten_the_curve() {
+    fn curve_shortens_with_tracks_farther_apart() {
         for curve in every_form() {
             let before = times(&curve, CYLINDERS);
             let after = times(&stretch(curve.clone(), CYLINDERS, 0.5).unwrap(), CYLINDERS / 2);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_shrinks_to_one_distance_keeps_its_last_slope() {
+    fn curve_table_of_one_keeps_slope() {
         let table = CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (2, 2.0), (4, 3.0)] };
         let shrunk = stretch(table, 100, 0.2).unwrap();
         // Distance d becomes 5 d: half a millisecond a cylinder from 3 ms at 4.

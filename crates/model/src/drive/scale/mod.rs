@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_year_is_the_rates_of_table_11_and_ten_years_are_ten_of_them() {
+    fn yearly_rates_are_table_11_compounded() {
         let year = Scaling::by_years(1.0, &YearlyRates::default());
         assert_eq!(year.named().map(|(_, factor)| factor), [0.92, 1.09, 1.21, 1.24, 1.0]);
         let ten = Scaling::by_years(10.0, &YearlyRates::default());
@@ -248,7 +248,7 @@ mod tests {
 
     /// Table 11: areal density grows by 49 % a year.
     #[test]
-    fn both_densities_together_grow_as_fast_as_areal_density() {
+    fn densities_together_grow_as_areal_density() {
         let year = Scaling::by_years(1.0, &YearlyRates::default());
         assert!((year.linear_density * year.track_density - 1.49).abs() < 0.015);
     }

@@ -161,35 +161,35 @@ mod tests {
     }
 
     #[test]
-    fn a_faster_spindle_keeps_the_time_and_so_takes_a_larger_angle() {
+    fn skew_angle_grows_with_faster_spindle() {
         // 1 ms of 6 in 60 sectors of 100 us; then of 4 in 60 sectors of 67 us.
         let after = Timing { period_ns: 4_000_000, ..BEFORE };
         assert_eq!(skew_after(skew(10, 60), BEFORE, after, 60), skew(15, 60));
     }
 
     #[test]
-    fn a_faster_arm_keeps_the_margin() {
+    fn skew_keeps_margin_with_faster_arm() {
         // 0.8 ms and a margin of 0.2; then 0.5 and 0.2, which is 7 sectors.
         let after = Timing { switch_ns: 500_000, ..BEFORE };
         assert_eq!(skew_after(skew(10, 60), BEFORE, after, 60), skew(7, 60));
     }
 
     #[test]
-    fn denser_sectors_keep_the_angle_and_a_part_of_a_sector_counts_as_one() {
+    fn skew_keeps_angle_with_denser_sectors() {
         assert_eq!(skew_after(skew(10, 60), BEFORE, BEFORE, 120), skew(20, 120));
         // 100 / 6 sectors are 16.7.
         assert_eq!(skew_after(skew(10, 60), BEFORE, BEFORE, 100), skew(17, 100));
     }
 
     #[test]
-    fn a_skew_that_hid_nothing_hides_the_switch_when_times_change() {
+    fn skew_without_effect_gains_switch_hiding() {
         // 0.8 ms of 4 are 12 sectors of 60, and one more because edges are rounded.
         let after = Timing { period_ns: 4_000_000, ..BEFORE };
         assert_eq!(skew_after(skew(0, 1), BEFORE, after, 60), skew(13, 60));
     }
 
     #[test]
-    fn a_switch_longer_than_a_turn_leaves_its_whole_turns_out() {
+    fn skew_of_long_switch_drops_whole_turns() {
         // 0.8 ms are 1.6 turns of 0.5 ms, and 0.2 ms of margin 0.4.
         let after = Timing { period_ns: 500_000, ..BEFORE };
         assert_eq!(skew_after(skew(10, 60), BEFORE, after, 60), skew(0, 60));

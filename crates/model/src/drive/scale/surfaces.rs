@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn surfaces_are_whole_and_the_rest_is_a_share() {
+    fn surfaces_are_whole_rest_is_share() {
         let of = |surfaces, factor| {
             let Surfaces { count, used_share } = Surfaces::of(surfaces, factor);
             (count, used_share)

@@ -110,7 +110,7 @@ fn change(buffer: &mut Buffer, plain: &mut Plain, now: SimTime, prng: &mut Prng)
 
 proptest! {
     #[test]
-    fn every_answer_is_that_of_a_look_at_all_segments(seed: u64) {
+    fn buffer_answers_match_scan_of_segments(seed: u64) {
         let prng = &mut Prng::new(seed, "buffer");
         let segments = 2 + prng.below(8) as u32;
         let spec = BufferSpec {

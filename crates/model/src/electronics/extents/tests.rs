@@ -169,7 +169,7 @@ impl Traced {
 
 proptest! {
     #[test]
-    fn extents_are_what_a_list_of_runs_is_and_no_write_is_lost(seed: u64) {
+    fn extents_match_run_list_lose_no_write(seed: u64) {
         let prng = &mut Prng::new(seed, "extents");
         let mut traced = Traced::new(prng);
         let (mut now, mut media) = (at(0), at(0));
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn the_next_extent_is_the_one_that_a_look_at_all_finds(seed: u64) {
+    fn next_extent_matches_full_scan(seed: u64) {
         let prng = &mut Prng::new(seed, "next extent");
         let drive = drive();
         let dirty = DirtySpec {
@@ -237,7 +237,7 @@ proptest! {
 }
 
 #[test]
-fn among_thousands_a_search_looks_at_few() {
+fn extent_search_looks_at_few() {
     let drive = drive();
     let dirty = DirtySpec {
         extents: 5000,

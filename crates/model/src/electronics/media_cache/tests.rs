@@ -46,7 +46,7 @@ impl Slow {
 }
 
 #[test]
-fn no_block_is_lost_and_no_place_is_used_twice() {
+fn media_cache_loses_no_block_or_place() {
     let mut cleaned = 0;
     for seed in 0..60 {
         let prng = &mut Prng::new(seed, "media cache");
@@ -98,7 +98,7 @@ fn no_block_is_lost_and_no_place_is_used_twice() {
 }
 
 #[test]
-fn the_band_of_the_oldest_data_is_cleaned_first_and_its_space_comes_back() {
+fn oldest_band_cleaned_first_frees_space() {
     let mut cache = cache(1000);
     // Bands 3, 1, 3, 2.
     for start in [200, 70, 210, 130] {
@@ -116,7 +116,7 @@ fn the_band_of_the_oldest_data_is_cleaned_first_and_its_space_comes_back() {
 }
 
 #[test]
-fn writes_from_the_start_of_a_band_on_go_straight_to_it_and_others_do_not() {
+fn writes_from_band_start_go_straight() {
     let mut cache = cache(1000);
     let mut straight = |start: u64, end: u64| cache.goes_straight(Lbn::new(start), Lbn::new(end));
     assert!(straight(64, 80));

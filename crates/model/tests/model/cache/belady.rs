@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn min_follows_its_rule_for_keys_and_for_objects(seed: u64, capacity in 1u64..30) {
+    fn min_follows_rule_for_keys_and_objects(seed: u64, capacity in 1u64..30) {
         let keys = keys(seed, 2 * capacity, 400);
         let prng = &mut Prng::new(seed, "sizes");
         let sizes: Vec<u64> = keys.iter().map(|_| 1 + prng.below(2 * capacity)).collect();
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn no_choice_of_victims_misses_less(seed: u64, capacity in 1u32..4) {
+    fn min_misses_least_of_all_choices(seed: u64, capacity in 1u32..4) {
         let prng = &mut Prng::new(seed, "few keys");
         let keys: Vec<u64> = (0..12).map(|_| prng.below(6)).collect();
         let fewest = fewest(capacity as usize, &[], &keys) as u64;
@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn no_policy_misses_less_than_min() {
+fn min_misses_no_more_than_policies() {
     let keys = keys(3, 3_000, 60_000);
     let future = KnownFuture::new(&keys);
     for capacity in [1, 10, 100, 1_000, 4_000] {

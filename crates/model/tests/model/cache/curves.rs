@@ -20,7 +20,7 @@ fn skewed(seed: u64, universe: u64, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn the_curve_of_lru_is_that_of_caches_of_every_size() {
+fn lru_curve_matches_caches_of_every_size() {
     for seed in 0..10 {
         let keys = keys(seed, 60, 4_000);
         let mut curve = LruCurve::default();
@@ -65,7 +65,7 @@ impl BlockByBlock {
 }
 
 #[test]
-fn the_curve_of_reads_is_that_of_read_caches_of_every_size() {
+fn read_curve_matches_caches_of_every_size() {
     for seed in 0..8 {
         let mut curve = ReadCurve::new(Blocks::new(8));
         let mut caches: Vec<BlockByBlock> = (0..45).map(BlockByBlock::new).collect();
@@ -115,7 +115,7 @@ fn errors(shards: &Shards, exact: &LruCurve) -> Errors {
 }
 
 #[test]
-fn a_sample_gives_the_curve_of_lru_within_its_stated_error() {
+fn sampled_lru_curve_within_stated_error() {
     for seed in 0..6 {
         let keys = skewed(seed, 100_000, 400_000);
         let mut exact = LruCurve::default();
@@ -135,7 +135,7 @@ fn a_sample_gives_the_curve_of_lru_within_its_stated_error() {
 }
 
 #[test]
-fn a_sample_of_all_keys_has_the_exact_curve() {
+fn sample_of_all_keys_is_exact() {
     let keys = skewed(3, 5_000, 50_000);
     let (mut exact, mut shards) = (LruCurve::default(), Shards::with_share(1.0));
     for &key in &keys {
@@ -151,7 +151,7 @@ fn a_sample_of_all_keys_has_the_exact_curve() {
 }
 
 #[test]
-fn memory_of_a_bounded_sample_does_not_grow_with_new_keys() {
+fn bounded_sample_memory_does_not_grow() {
     let mut shards = Shards::with_keys(100);
     for key in 0..200_000 {
         shards.process(key);
@@ -164,7 +164,7 @@ fn memory_of_a_bounded_sample_does_not_grow_with_new_keys() {
 }
 
 #[test]
-fn simulated_curves_are_those_of_single_caches() {
+fn simulated_curves_match_single_caches() {
     let keys = keys(8, 400, 30_000);
     let sizes = [0, 1, 10, 100, 300, 1_000];
     for row in POLICIES {
@@ -176,7 +176,7 @@ fn simulated_curves_are_those_of_single_caches() {
 }
 
 #[test]
-fn a_sampled_simulation_is_near_the_whole_one_under_every_policy() {
+fn sampled_simulation_near_whole_every_policy() {
     let keys = skewed(4, 200_000, 1_000_000);
     for row in POLICIES {
         let sizes = [2_000, 20_000];

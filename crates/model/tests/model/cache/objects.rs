@@ -189,7 +189,7 @@ fn objects_of_one_byte_are_keys() {
 }
 
 #[test]
-fn an_object_keeps_the_size_with_which_it_came_and_a_huge_one_stays_outside() {
+fn objects_keep_first_size_huge_stay_outside() {
     let mut cache = ObjectCache::new(CachePolicy::Lru, 100).unwrap();
     assert!(!cache.process(1, 40) && cache.process(1, 90) && cache.held_bytes() == 40);
     assert!(!cache.process(2, 101) && !cache.process(2, 101) && cache.len() == 1);

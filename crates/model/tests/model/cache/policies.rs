@@ -65,7 +65,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn every_policy_hits_and_misses_as_its_paper_says(
+    fn policies_hit_and_miss_as_papers_say(
         seed: u64, capacity in 1u32..40, room in 1u64..4
     ) {
         for row in POLICIES {
@@ -78,7 +78,7 @@ proptest! {
 }
 
 #[test]
-fn shares_of_a_per_cent_are_more_than_one_key_in_a_large_cache() {
+fn policies_with_per_cent_shares_follow_papers() {
     for row in POLICIES {
         for (seed, capacity) in [(1, 250), (2, 399), (3, 400)] {
             follows_its_paper(row.policy, capacity, &events(seed, 700, 0.001));
@@ -89,7 +89,7 @@ fn shares_of_a_per_cent_are_more_than_one_key_in_a_large_cache() {
 }
 
 #[test]
-fn a_long_slice_of_keys_hits_as_often_as_key_by_key() {
+fn keys_in_long_slice_hit_as_single() {
     for row in POLICIES {
         let keys = keys(5, 5_000, 50_000);
         let (mut one, mut all) = [(); 2].map(|()| KeyCache::new(row.policy, 1_000)).into();
@@ -100,7 +100,7 @@ fn a_long_slice_of_keys_hits_as_often_as_key_by_key() {
 }
 
 #[test]
-fn a_cache_of_no_keys_stores_none() {
+fn cache_of_no_keys_stores_none() {
     for row in POLICIES {
         let mut cache = KeyCache::new(row.policy, 0);
         assert_eq!(cache.process_all(&[7, 7, 7]), 0);
@@ -110,7 +110,7 @@ fn a_cache_of_no_keys_stores_none() {
 }
 
 #[test]
-fn policies_made_against_scans_beat_lru_on_one() {
+fn scan_resistant_policies_beat_lru() {
     // 60 hot keys, and scans that would flush a cache of 100.
     let mut keys = Vec::new();
     for round in 0..200u64 {

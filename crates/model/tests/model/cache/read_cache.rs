@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn what_is_missing_is_what_a_map_of_blocks_misses(
+    fn read_cache_misses_as_map_of_blocks(
         seed: u64, capacity in 0u32..12, cache_block in prop::sample::select(vec![1u64, 3, 8, 128]),
         write_allocate: bool
     ) {
@@ -173,7 +173,7 @@ proptest! {
 }
 
 #[test]
-fn whole_cache_blocks_hit_as_keys_do_under_every_policy() {
+fn whole_cache_blocks_hit_as_keys() {
     for row in POLICIES {
         let spec = ReadCacheSpec { policy: row.policy, ..ReadCacheSpec::tr03(50) };
         let (mut cache, mut keyed) = (ReadCache::new(spec), KeyCache::new(row.policy, 50));
@@ -186,7 +186,7 @@ fn whole_cache_blocks_hit_as_keys_do_under_every_policy() {
 }
 
 #[test]
-fn every_prefetched_block_is_read_or_lost_or_still_there_under_every_policy() {
+fn prefetched_blocks_are_read_lost_or_held() {
     for row in POLICIES {
         let spec = ReadCacheSpec { policy: row.policy, ..ReadCacheSpec::tr03(50) };
         let mut cache = ReadCache::new(spec);
@@ -211,7 +211,7 @@ fn every_prefetched_block_is_read_or_lost_or_still_there_under_every_policy() {
 }
 
 #[test]
-fn hits_are_counted_by_request_and_by_block() {
+fn hits_counted_by_request_and_block() {
     let mut cache = ReadCache::new(ReadCacheSpec::tr03(4));
     assert_eq!(read(&mut cache, range(0, 10)), [range(0, 10)]);
     assert_eq!(read(&mut cache, range(2, 4)), []);
@@ -231,7 +231,7 @@ fn hits_are_counted_by_request_and_by_block() {
 }
 
 #[test]
-fn a_cache_of_size_0_misses_everything_and_holds_none_of_it() {
+fn cache_of_size_0_holds_nothing() {
     for row in POLICIES {
         let spec =
             ReadCacheSpec { policy: row.policy, write_allocate: true, ..ReadCacheSpec::tr03(0) };
@@ -247,7 +247,7 @@ fn a_cache_of_size_0_misses_everything_and_holds_none_of_it() {
 }
 
 #[test]
-fn without_write_allocate_a_write_is_no_use() {
+fn write_without_allocate_is_no_use() {
     let evicted_first = |write_allocate| {
         let mut cache = ReadCache::new(ReadCacheSpec { write_allocate, ..ReadCacheSpec::tr03(2) });
         read(&mut cache, range(0, 8));

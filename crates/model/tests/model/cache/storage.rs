@@ -119,7 +119,7 @@ impl System {
 }
 
 #[test]
-fn a_cache_of_no_size_passes_every_request_on_as_it_is() {
+fn cache_of_no_size_passes_requests_unchanged() {
     let mut system = System::new(bare());
     let requests = [read(0, 8, 1), write(16, 3, 2), read(0, 8, 3), read(2, 9, 4)];
     requests.into_iter().for_each(|request| {
@@ -139,7 +139,7 @@ fn a_cache_of_no_size_passes_every_request_on_as_it_is() {
 }
 
 #[test]
-fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
+fn read_answered_before_read_ahead() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
     let mut system = System::new(StorageCacheSpec { read: cache_of(100), prefetch, ..bare() });
     system.arrive(read(8, 8, 1));
@@ -156,7 +156,7 @@ fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
 }
 
 #[test]
-fn read_ahead_may_be_a_part_of_its_fetch_which_the_read_then_waits_for() {
+fn read_waits_for_read_ahead_in_fetch() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
     let read_ahead_in_fetch = true;
     let spec = StorageCacheSpec { read: cache_of(100), prefetch, read_ahead_in_fetch, ..bare() };
@@ -172,7 +172,7 @@ fn read_ahead_may_be_a_part_of_its_fetch_which_the_read_then_waits_for() {
 }
 
 #[test]
-fn fetches_that_end_at_once_each_have_their_read_ahead() {
+fn fetches_ending_together_each_read_ahead() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
     let mut system = System::new(StorageCacheSpec { read: cache_of(100), prefetch, ..bare() });
     system.arrive(read(0, 8, 1));
@@ -188,7 +188,7 @@ fn fetches_that_end_at_once_each_have_their_read_ahead() {
 }
 
 #[test]
-fn an_idle_disk_reads_on_to_the_total_until_a_request_comes() {
+fn idle_disk_reads_on_until_request() {
     let opportunistic =
         OpportunisticSpec { read_ahead: Blocks::new(256), ..OpportunisticSpec::default() };
     let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
@@ -211,7 +211,7 @@ fn an_idle_disk_reads_on_to_the_total_until_a_request_comes() {
 }
 
 #[test]
-fn opportunistic_data_stay_in_their_own_buffer_until_they_are_read() {
+fn opportunistic_data_stay_in_own_buffer() {
     let opportunistic =
         OpportunisticSpec { read_ahead: Blocks::new(8), ..OpportunisticSpec::default() };
     let read_cache = cache_of(2);
@@ -230,7 +230,7 @@ fn opportunistic_data_stay_in_their_own_buffer_until_they_are_read() {
 }
 
 #[test]
-fn a_write_is_answered_in_memory_and_a_full_buffer_makes_it_wait() {
+fn buffered_write_waits_only_when_full() {
     let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(2)), ..bare() });
     system.arrive(write(0, 8, 1));
     system.arrive(write(100, 12, 2));
@@ -254,7 +254,7 @@ fn forced(system: &mut System) -> Vec<(Purpose, u64)> {
 }
 
 #[test]
-fn what_counts_as_the_media_depends_on_whether_a_power_cut_clears_the_buffer() {
+fn buffer_surviving_power_cut_counts_as_media() {
     let with = |is_volatile| {
         let write = Some(WriteBufferSpec { is_volatile, ..buffer_of(2) });
         System::new(StorageCacheSpec { write, ..bare() })
@@ -286,7 +286,7 @@ fn what_counts_as_the_media_depends_on_whether_a_power_cut_clears_the_buffer() {
 }
 
 #[test]
-fn a_read_with_fua_comes_from_the_media_but_for_what_only_the_buffer_has() {
+fn fua_read_from_media_except_buffer_only() {
     let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
     let mut system = System::new(spec);
     let forced_read = |start, tag| CacheRequest { fua: true, ..read(start, 8, tag) };
@@ -307,7 +307,7 @@ fn a_read_with_fua_comes_from_the_media_but_for_what_only_the_buffer_has() {
 }
 
 #[test]
-fn an_idle_disk_passes_over_what_its_memories_hold_together() {
+fn idle_disk_skips_blocks_in_memory() {
     let opportunistic =
         OpportunisticSpec { read_ahead: Blocks::new(24), ..OpportunisticSpec::default() };
     let write_buffer = Some(buffer_of(8));
@@ -327,7 +327,7 @@ fn an_idle_disk_passes_over_what_its_memories_hold_together() {
 }
 
 #[test]
-fn a_write_larger_than_the_buffer_and_one_with_fua_go_to_the_disk() {
+fn oversized_and_fua_writes_go_to_disk() {
     let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(2)), ..bare() });
     system.arrive(write(0, 8, 1));
     system.arrive(CacheRequest { fua: true, ..write(4, 8, 2) });
@@ -343,7 +343,7 @@ fn a_write_larger_than_the_buffer_and_one_with_fua_go_to_the_disk() {
 }
 
 #[test]
-fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
+fn read_of_written_blocks_fetches_only_between() {
     let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(8)), ..bare() });
     system.arrive(write(8, 8, 1));
     system.arrive(read(8, 8, 2));
@@ -354,7 +354,7 @@ fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
 }
 
 #[test]
-fn what_prefetching_was_worth_is_counted_block_by_block() {
+fn prefetch_worth_counted_block_by_block() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
     let opportunistic =
         OpportunisticSpec { read_ahead: Blocks::new(32), ..OpportunisticSpec::default() };
@@ -406,7 +406,7 @@ fn reads(system: &mut System, starts: impl IntoIterator<Item = u64>, steps: u32)
 }
 
 #[test]
-fn amp_serves_a_sequential_stream_from_memory_and_leaves_random_reads_alone() {
+fn amp_serves_sequential_stream_ignores_random() {
     // The disk does an access while the stream reads ten times.
     let mut system = with_amp(2_000);
     reads(&mut system, [0, 8], 3);
@@ -428,7 +428,7 @@ fn amp_serves_a_sequential_stream_from_memory_and_leaves_random_reads_alone() {
 }
 
 #[test]
-fn amp_wastes_less_than_a_fixed_amount_when_many_streams_share_a_small_cache() {
+fn amp_wastes_less_than_fixed_amount() {
     // 40 streams turn about in a cache of 160 blocks of 4 KiB: there is room for 16 KiB of each.
     let turns = |prefetch| {
         let spec = StorageCacheSpec { read: cache_of(160), prefetch, ..bare() };
@@ -445,7 +445,7 @@ fn amp_wastes_less_than_a_fixed_amount_when_many_streams_share_a_small_cache() {
 }
 
 #[test]
-fn a_stream_that_pauses_goes_on_with_a_smaller_set() {
+fn paused_stream_resumes_with_smaller_set() {
     let mut system = with_amp(400);
     reads(&mut system, (0..100).map(|n| 8 * n), 3);
     let set = |system: &System| {
@@ -463,7 +463,7 @@ fn a_stream_that_pauses_goes_on_with_a_smaller_set() {
 }
 
 #[test]
-fn blocks_that_pass_count_as_what_they_were_read_for() {
+fn passing_blocks_count_by_read_purpose() {
     for kind in [PrefetchKind::FreeBlocks, PrefetchKind::JustInTimeSeek] {
         let mut system = System::new(StorageCacheSpec { read: cache_of(8), ..bare() });
         system.arrive(read(16, 8, 1));
@@ -478,7 +478,7 @@ fn blocks_that_pass_count_as_what_they_were_read_for() {
 }
 
 #[test]
-fn a_flush_waits_for_the_writes_before_it_alone_though_others_never_cease() {
+fn flush_waits_for_earlier_writes_alone() {
     let full = WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, max_age: None, ..buffer_of(16) };
     let mut system = System::new(StorageCacheSpec { write: Some(full), ..bare() });
     (0..4).for_each(|n| system.arrive(write(n * 16, 8, n)));
@@ -497,7 +497,7 @@ fn a_flush_waits_for_the_writes_before_it_alone_though_others_never_cease() {
 }
 
 #[test]
-fn a_trim_saves_the_destages_of_what_it_forgets() {
+fn trim_saves_destages() {
     let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
     let mut system = System::new(spec);
     system.arrive(write(0, 16, 1));
@@ -509,7 +509,7 @@ fn a_trim_saves_the_destages_of_what_it_forgets() {
 }
 
 #[test]
-fn a_trim_takes_blocks_out_of_the_read_cache_and_makes_room_for_a_write_that_waits() {
+fn trim_drops_cached_blocks_admits_waiting_write() {
     let write_buffer = Some(buffer_of(1));
     let spec = StorageCacheSpec { read: cache_of(8), write: write_buffer, ..bare() };
     let mut system = System::new(spec);
@@ -556,7 +556,7 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
 }
 
 #[test]
-fn every_request_is_answered_once_whatever_the_order_of_events() {
+fn requests_answered_once_in_any_order() {
     for seed in 0..200 {
         let prng = &mut Prng::new(seed, "storage cache");
         let mut system = System::new(any(prng));

@@ -442,7 +442,7 @@ fn passed(job: &Job, prng: &mut Prng) -> Vec<Range<u64>> {
 }
 
 #[test]
-fn every_block_has_its_newest_version_in_memory_or_on_the_disk_in_any_order_of_events() {
+fn blocks_keep_newest_version_in_any_order() {
     for seed in 0..400 {
         let prng = &mut Prng::new(seed, "versions");
         let mut model = Model::new(any(prng));

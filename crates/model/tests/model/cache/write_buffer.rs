@@ -446,7 +446,7 @@ fn any_spec(seed: u64, prng: &mut Prng) -> WriteBufferSpec {
 }
 
 #[test]
-fn no_version_is_lost_reordered_late_or_miscounted_in_any_order_of_events() {
+fn write_buffer_keeps_versions_in_any_order() {
     let mut events = Vec::new();
     for seed in 0..40 {
         let prng = &mut Prng::new(seed, "write buffer");

@@ -175,7 +175,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn stage_times_add_up_for_any_drive_electronics_and_commands((_, drive) in any_drive(), seed: u64) {
+    fn stage_times_add_up_for_any_drive((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "commands");
         let spec = any_electronics(prng);
         let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &spec).unwrap();
@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn a_drive_is_busy_with_commands_and_its_own_work_and_no_part_of_it_for_longer((_, drive) in any_drive(), seed: u64) {
+    fn drive_busy_time_bounded_by_work((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "busy");
         let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &any_electronics(prng)).unwrap();
         let wishes = any_wishes(prng, &drive, 80, true);
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn one_command_at_a_time_is_the_same_in_one_call_and_in_events((_, drive) in any_drive(), seed: u64) {
+    fn single_commands_same_by_call_and_events((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "one at a time");
         let spec = ElectronicsSpec { queue: None, ..any_electronics(prng) };
         let drive = Arc::new(drive);
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn without_a_buffer_and_in_order_commands_follow_a_plain_recurrence((_, drive) in any_drive(), seed: u64) {
+    fn unbuffered_fcfs_follows_plain_recurrence((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "recurrence");
         let depth = 1 + prng.below(6) as u32;
         let bus = BusSpec { hold: false, read_water_mark: 0, ..any_bus(prng) };
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn of_the_commands_that_are_ready_the_one_reached_first_is_chosen((_, drive) in any_drive(), seed: u64) {
+    fn ready_command_reached_first_is_chosen((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "ready");
         let overhead = up_to_us(prng, 2000);
         let drive = drive.with_overhead(ByOp::default());
@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn a_drive_without_electronics_is_its_mechanics((_, drive) in any_drive(), seed: u64) {
+    fn drive_without_electronics_equals_mechanics((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "plain");
         let mut unit = DriveUnit::new(&Arc::new(drive.clone()), &ElectronicsSpec::default()).unwrap();
         let (mut now, mut head) = (SimTime::ZERO, Default::default());

@@ -8,7 +8,7 @@ use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use super::hand::*;
 
 #[test]
-fn a_miss_takes_overhead_media_and_the_last_block_on_a_fast_bus() {
+fn miss_takes_overhead_media_and_last_block() {
     // Block 10 comes by at 1 ms; eight sectors; the last of them over the bus.
     let served = read(&mut unit_with(&electronics()), SimTime::ZERO, 10, 8);
     assert!(!served.hit);
@@ -17,7 +17,7 @@ fn a_miss_takes_overhead_media_and_the_last_block_on_a_fast_bus() {
 }
 
 #[test]
-fn a_bus_slower_than_the_media_is_busy_from_the_first_block_on() {
+fn bus_slower_than_media_busy_throughout() {
     let mut spec = electronics();
     spec.bus = Some(BusSpec { block_time: us(150), ..BusSpec::default() });
     // The first block is under the head at 1 ms, eight times 0.15 ms follow.
@@ -26,7 +26,7 @@ fn a_bus_slower_than_the_media_is_busy_from_the_first_block_on() {
 }
 
 #[test]
-fn what_was_read_ahead_is_served_from_the_buffer_without_the_media() {
+fn blocks_read_ahead_served_without_media() {
     let mut unit = unit_with(&electronics());
     read(&mut unit, SimTime::ZERO, 10, 8);
     let served = read(&mut unit, at_ms(40), 50, 8);
@@ -43,7 +43,7 @@ fn reading_ahead_ends_with_the_track() {
 }
 
 #[test]
-fn a_slow_sequential_reader_is_not_overrun_by_its_own_read_ahead() {
+fn read_ahead_never_overruns_slow_reader() {
     let mut spec = electronics();
     let buffer = spec.buffer.as_mut().unwrap();
     (buffer.read_ahead, buffer.segment_blocks) = (ReadAhead::Segment, 50);
@@ -55,7 +55,7 @@ fn a_slow_sequential_reader_is_not_overrun_by_its_own_read_ahead() {
 }
 
 #[test]
-fn what_passed_before_the_wanted_blocks_is_kept_where_the_drive_does_so() {
+fn blocks_passed_before_wanted_are_kept() {
     let mut spec = electronics();
     spec.buffer.as_mut().unwrap().keep_free_blocks_before = true;
     let mut unit = unit_with(&spec);
@@ -68,7 +68,7 @@ fn what_passed_before_the_wanted_blocks_is_kept_where_the_drive_does_so() {
 }
 
 #[test]
-fn a_buffer_gives_up_what_was_used_longest_ago() {
+fn buffer_evicts_least_recently_used() {
     let mut unit = unit_with(&electronics());
     for (step, start) in [0u64, 1000, 2000, 3000].into_iter().enumerate() {
         read(&mut unit, at_ms(step as u64 * 40), start, 8);
@@ -81,7 +81,7 @@ fn a_buffer_gives_up_what_was_used_longest_ago() {
 }
 
 #[test]
-fn writes_that_follow_on_each_other_share_a_segment_where_they_are_combined() {
+fn sequential_writes_share_combined_segment() {
     let mut spec = electronics();
     let buffer = spec.buffer.as_mut().unwrap();
     (buffer.write_segments, buffer.combine_sequential_writes) = (1, true);
@@ -95,7 +95,7 @@ fn writes_that_follow_on_each_other_share_a_segment_where_they_are_combined() {
 }
 
 #[test]
-fn a_read_of_what_is_being_read_ahead_waits_for_just_that() {
+fn read_waits_for_running_read_ahead() {
     let mut unit = unit_with(&electronics());
     let first = read(&mut unit, SimTime::ZERO, 10, 8);
     // At 1.81 ms; block 25 has passed at 2.6 ms, its last step over the bus takes 10 us.
@@ -105,7 +105,7 @@ fn a_read_of_what_is_being_read_ahead_waits_for_just_that() {
 }
 
 #[test]
-fn a_cached_write_is_done_when_it_is_in_the_buffer_and_a_read_then_waits_for_the_media() {
+fn cached_write_ends_early_read_waits() {
     let mut unit = unit_with(&electronics());
     let written = unit.serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
     assert!(written.hit);
@@ -118,7 +118,7 @@ fn a_cached_write_is_done_when_it_is_in_the_buffer_and_a_read_then_waits_for_the
 }
 
 #[test]
-fn a_write_waits_when_all_write_segments_hold_data_that_is_not_on_the_media() {
+fn write_waits_when_segments_are_dirty() {
     let mut unit = unit_with(&electronics());
     let first = unit.serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
     let second = unit.serve(first.end, Op::Write, Lbn::new(5000), 8);
@@ -129,7 +129,7 @@ fn a_write_waits_when_all_write_segments_hold_data_that_is_not_on_the_media() {
 }
 
 #[test]
-fn without_a_write_cache_a_write_is_done_when_it_is_on_the_media() {
+fn write_without_cache_ends_on_media() {
     let mut spec = electronics();
     spec.buffer.as_mut().unwrap().write_cache = WriteCache::Off;
     let served = unit_with(&spec).serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
@@ -138,7 +138,7 @@ fn without_a_write_cache_a_write_is_done_when_it_is_on_the_media() {
 }
 
 #[test]
-fn a_write_over_what_the_buffer_holds_makes_the_old_copy_go() {
+fn write_drops_old_copy_in_buffer() {
     let mut unit = unit_with(&electronics());
     read(&mut unit, SimTime::ZERO, 10, 8);
     unit.serve(at_ms(40), Op::Write, Lbn::new(12), 2);
@@ -147,7 +147,7 @@ fn a_write_over_what_the_buffer_holds_makes_the_old_copy_go() {
 }
 
 #[test]
-fn changing_between_reading_and_writing_takes_time_within_the_cylinder_only() {
+fn read_write_change_costs_within_cylinder_only() {
     let spec = ElectronicsSpec { read_write_switch: us(200), ..ElectronicsSpec::default() };
     let mut unit = unit_with(&spec);
     assert_eq!(read(&mut unit, SimTime::ZERO, 10, 1).seek, us(0));
@@ -167,7 +167,7 @@ fn writes_that_begin(write_start: WriteStartSpec) -> ElectronicsSpec {
 }
 
 #[test]
-fn a_write_that_does_not_follow_on_a_write_moves_for_the_least_time() {
+fn write_not_sequential_has_least_movement() {
     let least = WriteStartSpec { seek_at_least: us(4960), ..WriteStartSpec::default() };
     let mut unit = unit_with(&writes_that_begin(least));
     // On the track where the head is, from 0.06 ms on: block 50 comes by at 5 ms, just before the movement
@@ -183,7 +183,7 @@ fn a_write_that_does_not_follow_on_a_write_moves_for_the_least_time() {
 }
 
 #[test]
-fn before_the_data_of_a_write_after_a_write_the_drive_lets_go_of_the_bus() {
+fn write_after_write_releases_bus_first() {
     let extra = ExtraDisconnectSpec { movement_after: us(900), data_after: us(2000) };
     let start = WriteStartSpec { extra_disconnect: Some(extra), ..WriteStartSpec::default() };
     let spec = writes_that_begin(start);

@@ -13,7 +13,7 @@ fn partial_hits(block_time_us: u64) -> ElectronicsSpec {
 }
 
 #[test]
-fn of_a_partial_hit_only_the_rest_is_read_from_the_media() {
+fn partial_hit_reads_only_rest() {
     let mut unit = unit_with(&partial_hits(10));
     read(&mut unit, SimTime::ZERO, 10, 8);
     // Ready at 40.05 ms; block 18 comes by at 41.8, four sectors.
@@ -25,7 +25,7 @@ fn of_a_partial_hit_only_the_rest_is_read_from_the_media() {
 }
 
 #[test]
-fn without_partial_hits_all_is_read_again() {
+fn partial_hit_disabled_reads_all_again() {
     let mut spec = partial_hits(10);
     spec.buffer.as_mut().unwrap().partial_hits = false;
     let mut unit = unit_with(&spec);
@@ -35,7 +35,7 @@ fn without_partial_hits_all_is_read_again() {
 }
 
 #[test]
-fn the_held_part_of_a_partial_hit_crosses_the_bus_while_the_rest_is_read() {
+fn partial_hit_transfers_while_rest_is_read() {
     // The media are done at 42.2 ms. A bus of 0.15 ms a block: of the four new blocks 0.6 ms, less
     // the 0.4 that they take to read.
     let mut unit = unit_with(&partial_hits(150));
@@ -48,7 +48,7 @@ fn the_held_part_of_a_partial_hit_crosses_the_bus_while_the_rest_is_read() {
 }
 
 #[test]
-fn a_read_of_what_is_just_being_read_ahead_is_a_hit_only_with_almost_hits() {
+fn almost_hit_on_running_read_ahead() {
     for (almost_hits, end_us) in [(true, 2610), (false, 12_610)] {
         let mut unit = unit_with(&buffered(|buffer| buffer.almost_hits = almost_hits));
         read(&mut unit, SimTime::ZERO, 10, 8);
@@ -59,7 +59,7 @@ fn a_read_of_what_is_just_being_read_ahead_is_a_hit_only_with_almost_hits() {
 }
 
 #[test]
-fn the_least_reading_on_delays_the_next_command() {
+fn read_ahead_minimum_delays_next_command() {
     for (least, end_us) in [(0, 3110), (20, 13_110)] {
         let mut unit = unit_with(&buffered(|buffer| {
             (buffer.read_ahead, buffer.read_ahead_min_blocks) = (ReadAhead::None, least);
@@ -72,7 +72,7 @@ fn the_least_reading_on_delays_the_next_command() {
 }
 
 #[test]
-fn reading_ahead_after_touching_reads_needs_two_of_them_in_a_row() {
+fn reading_ahead_after_two_touching_reads() {
     let mut unit = unit_with(&buffered(|buffer| buffer.read_ahead = ReadAhead::AfterTouching));
     let mut is_hit = |ms, start| read(&mut unit, at_ms(ms), start, 8).hit;
     assert!(!is_hit(0, 10) && !is_hit(40, 18), "one read alone is none");
@@ -84,7 +84,7 @@ fn reading_ahead_after_touching_reads_needs_two_of_them_in_a_row() {
 }
 
 #[test]
-fn blocks_read_ahead_spare_those_asked_for_where_the_drive_keeps_them() {
+fn blocks_read_ahead_spare_requested_ones() {
     for keep_requested in [false, true] {
         let spec = buffered(|buffer| {
             (buffer.read_ahead, buffer.segment_blocks) = (ReadAhead::Segment, 20);
@@ -111,7 +111,7 @@ fn at_most_ten_ahead(read_ahead_on_hit: bool) -> ElectronicsSpec {
 }
 
 #[test]
-fn a_hit_begins_reading_on_again_where_the_drive_does_so() {
+fn hit_restarts_reading_on() {
     for read_ahead_on_hit in [false, true] {
         let mut unit = unit_with(&at_most_ten_ahead(read_ahead_on_hit));
         // Blocks 10 to 27, until a read elsewhere ends reading on.
@@ -136,7 +136,7 @@ fn reads_never_take_separate_write_segments() {
 }
 
 #[test]
-fn writes_never_take_segments_that_are_not_theirs() {
+fn writes_never_take_foreign_segments() {
     for separate in [false, true] {
         let mut unit = unit_with(&buffered(|buffer| {
             (buffer.segments, buffer.write_segments) = (3, 1);

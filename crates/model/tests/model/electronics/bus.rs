@@ -11,7 +11,7 @@ fn with_bus(bus: BusSpec) -> ElectronicsSpec {
 }
 
 #[test]
-fn arbitration_is_part_of_every_transfer_and_hidden_behind_the_media() {
+fn arbitration_hidden_behind_media() {
     let bus = BusSpec { block_time: us(10), arbitration: us(40), ..BusSpec::default() };
     let mut unit = unit_with(&with_bus(bus));
     assert_eq!(read(&mut unit, SimTime::ZERO, 10, 8).end, at(1810));
@@ -20,7 +20,7 @@ fn arbitration_is_part_of_every_transfer_and_hidden_behind_the_media() {
 }
 
 #[test]
-fn letting_go_of_the_bus_takes_time_by_operation_and_by_what_came_before() {
+fn bus_release_time_depends_on_operation() {
     let bus = BusSpec {
         read_disconnect: AfterOp { after_read: us(100), after_write: us(200) },
         write_disconnect: us(300),
@@ -45,7 +45,7 @@ fn letting_go_of_the_bus_takes_time_by_operation_and_by_what_came_before() {
 }
 
 #[test]
-fn data_of_a_read_that_let_go_of_the_bus_cross_it_after_a_reconnect() {
+fn disconnected_read_transfers_after_reconnect() {
     let bus = BusSpec { block_time: us(150), reconnect: us(100), ..BusSpec::default() };
     let mut unit = unit_with(&with_bus(bus));
     // Media from 1.0 to 1.8 ms; 0.1 and eight times 0.15 from 1.0 on.
@@ -54,7 +54,7 @@ fn data_of_a_read_that_let_go_of_the_bus_cross_it_after_a_reconnect() {
 }
 
 #[test]
-fn a_read_takes_the_bus_when_the_water_mark_is_reached() {
+fn read_takes_bus_at_water_mark() {
     let served = |read_water_mark| {
         let (block_time, reconnect) = (us(10), us(100));
         let bus = BusSpec { block_time, reconnect, read_water_mark, ..BusSpec::default() };
@@ -69,7 +69,7 @@ fn a_read_takes_the_bus_when_the_water_mark_is_reached() {
 }
 
 #[test]
-fn written_blocks_may_take_another_time_on_the_bus() {
+fn written_blocks_have_own_bus_time() {
     let bus = BusSpec { write_block_time: Some(us(30)), block_time: us(10), ..BusSpec::default() };
     let mut unit = unit_with(&with_bus(bus));
     assert_eq!(write(&mut unit, SimTime::ZERO, 500, 8).end, at(30 + 240));
@@ -87,7 +87,7 @@ fn hit_beside(op: Op, hold: bool) -> u64 {
 }
 
 #[test]
-fn a_command_that_holds_the_bus_lets_no_other_have_it_until_it_is_done() {
+fn held_bus_excludes_others_until_done() {
     assert_eq!([hit_beside(Op::Read, false), hit_beside(Op::Write, false)], [40_300; 2]);
     // The last block of the read is across at 45.11 ms; the write ends with the media's part.
     assert_eq!(hit_beside(Op::Read, true), 45_190);
@@ -95,7 +95,7 @@ fn a_command_that_holds_the_bus_lets_no_other_have_it_until_it_is_done() {
 }
 
 #[test]
-fn writes_that_the_buffer_takes_cross_the_bus_one_after_the_other() {
+fn buffered_writes_cross_bus_in_turn() {
     let mut spec = with_bus(BusSpec { block_time: us(150), ..BusSpec::default() });
     spec.queue = Some(queue(2, PolicySpec::Fcfs));
     // From 0.03 to 1.23 ms, then the other.

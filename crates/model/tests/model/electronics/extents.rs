@@ -34,7 +34,7 @@ fn with_extents(extents: u32, age_limit: SimDuration) -> ElectronicsSpec {
 const LONG: SimDuration = SimDuration::from_secs(3600);
 
 #[test]
-fn the_buffer_takes_as_many_writes_as_it_has_extents() {
+fn buffer_takes_one_write_per_extent() {
     let wishes: Vec<Wish> = (0..30).map(|k| writes(0, 300 * k, 8)).collect();
     // 30 us and 80 us on the bus each, and the first goes to the media at once.
     let outcomes = run_with(&with_extents(40, LONG), &wishes);
@@ -44,7 +44,7 @@ fn the_buffer_takes_as_many_writes_as_it_has_extents() {
 }
 
 #[test]
-fn adjoining_writes_go_to_the_media_in_one_visit() {
+fn adjoining_writes_destage_in_one_visit() {
     let mut unit = unit_with(&with_extents(40, LONG));
     // While block 0 is written, four others come in any order: blocks 220 to 250.
     for start in [0, 220, 236, 244, 228] {
@@ -64,7 +64,7 @@ fn adjoining_writes_go_to_the_media_in_one_visit() {
 }
 
 #[test]
-fn the_extent_that_the_head_reaches_first_is_written_first() {
+fn extent_reached_first_is_written_first() {
     // Block 0 goes at once. The head is then in cylinder 0, and block 350 passes before block 310.
     let mut unit = unit_with(&with_extents(40, LONG)).with_destage_shares();
     let wishes = [writes(0, 0, 1), writes(0, 310, 1), writes(0, 350, 1), flushes(500)];
@@ -84,7 +84,7 @@ fn the_extent_that_the_head_reaches_first_is_written_first() {
 }
 
 #[test]
-fn reads_are_served_from_dirty_extents_and_from_those_kept_behind_them() {
+fn reads_served_from_dirty_and_kept_extents() {
     let mut unit = unit_with(&with_extents(40, LONG));
     write(&mut unit, SimTime::ZERO, 0, 8);
     write(&mut unit, SimTime::ZERO, 300, 8);
@@ -96,7 +96,7 @@ fn reads_are_served_from_dirty_extents_and_from_those_kept_behind_them() {
 }
 
 #[test]
-fn reads_do_not_keep_an_extent_beyond_the_age_limit_from_the_media() {
+fn extent_age_limit_overrides_reads() {
     let written = |age_limit| {
         let mut unit = unit_with(&with_extents(40, age_limit)).with_destage_shares();
         // Reads wait all the time, from before the write on.
@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn stage_times_add_up_and_the_buffer_holds_no_more_than_it_may((_, drive) in any_drive(), seed: u64) {
+    fn stage_times_add_up_within_buffer_size((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "any extents");
         let spec = any_extents(prng);
         let most = spec.buffer.as_ref().unwrap().written_bytes_max();
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flush_ends_when_every_older_write_is_on_its_way_and_none_is_lost((_, drive) in any_drive(), seed: u64) {
+    fn flush_ends_when_older_writes_are_safe((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "flushed extents");
         let drive = Arc::new(drive);
         let mut unit = DriveUnit::new(&drive, &any_extents(prng)).unwrap().with_destage_shares();
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_just_written_is_read_from_the_buffer((_, drive) in any_drive(), seed: u64) {
+    fn extent_just_written_serves_read((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "dirty hits");
         let mut spec = any_extents(prng);
         (spec.queue, spec.buffer.as_mut().unwrap().read_hits_on_written) = (None, true);

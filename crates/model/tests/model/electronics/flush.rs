@@ -8,7 +8,7 @@ use freewheel_units::{SimDuration, SimTime};
 use super::hand::*;
 
 #[test]
-fn a_flush_has_nothing_to_do_when_all_that_was_written_is_on_the_media() {
+fn flush_of_clean_drive_does_nothing() {
     let mut unit = unit_with(&electronics());
     assert!(!unit.flush(SimTime::ZERO, 0));
     write(&mut unit, at_ms(1), 50, 8);
@@ -18,7 +18,7 @@ fn a_flush_has_nothing_to_do_when_all_that_was_written_is_on_the_media() {
 }
 
 #[test]
-fn a_flush_during_the_last_destage_ends_with_it() {
+fn flush_joins_running_last_destage() {
     let mut unit = unit_with(&electronics());
     write(&mut unit, SimTime::ZERO, 50, 8);
     assert!(unit.flush(at(3000), 7));
@@ -30,7 +30,7 @@ fn a_flush_during_the_last_destage_ends_with_it() {
 }
 
 #[test]
-fn flushes_end_when_all_that_was_written_before_them_is_on_the_media() {
+fn flushes_end_when_earlier_writes_on_media() {
     let wishes = [
         writes(0, 50, 8),
         flushes(50),
@@ -46,7 +46,7 @@ fn flushes_end_when_all_that_was_written_before_them_is_on_the_media() {
 }
 
 #[test]
-fn a_flush_goes_before_commands_that_wait() {
+fn flush_goes_before_waiting_commands() {
     let mut spec = buffered(|buffer| buffer.destage_after_idle = SimDuration::from_ms(100));
     spec.queue = Some(queue(3, PolicySpec::Fcfs));
     let wishes = [
@@ -62,7 +62,7 @@ fn a_flush_goes_before_commands_that_wait() {
 }
 
 #[test]
-fn writes_behind_a_flush_do_not_go_before_what_it_waits_for() {
+fn writes_behind_flush_do_not_overtake() {
     let spec = ElectronicsSpec {
         queue: Some(queue(1, PolicySpec::Sptf)),
         ..buffered(|buffer| buffer.write_segments = 4)
@@ -73,7 +73,7 @@ fn writes_behind_a_flush_do_not_go_before_what_it_waits_for() {
 }
 
 #[test]
-fn a_flush_does_not_write_out_what_is_still_on_the_bus() {
+fn flush_skips_data_still_on_bus() {
     // In the buffer at 0.11 ms; block 1 comes by at 0.1 ms and at 10.1.
     assert_eq!(ends_us(&run_with(&electronics(), &[writes(0, 1, 8), flushes(50)])), [110, 10_900]);
 }

@@ -29,7 +29,7 @@ fn lazy() -> ElectronicsSpec {
 }
 
 #[test]
-fn a_write_with_fua_ends_on_the_media_and_one_without_in_the_buffer() {
+fn fua_write_ends_on_media_others_buffered() {
     // 30 us for a hit and 80 us on the bus; block 50 comes by at 5 ms, and 8 blocks take 0.8 ms.
     let plain = run_with(&electronics(), &[writes(0, 50, 8)]);
     assert_eq!((ends_us(&plain), plain[0].served.hit), (vec![110], true));
@@ -38,7 +38,7 @@ fn a_write_with_fua_ends_on_the_media_and_one_without_in_the_buffer() {
 }
 
 #[test]
-fn without_a_write_cache_fua_changes_nothing() {
+fn fua_without_write_cache_changes_nothing() {
     let off = buffered(|buffer| buffer.write_cache = WriteCache::Off);
     for spec in [off, queued(1, PolicySpec::Fcfs)] {
         let all = [writes(0, 50, 8), writes(7_000, 20, 1), writes(30_000, 5_000, 16)];
@@ -47,7 +47,7 @@ fn without_a_write_cache_fua_changes_nothing() {
 }
 
 #[test]
-fn a_write_with_fua_waits_for_cached_data_of_its_blocks_and_for_no_others() {
+fn fua_write_waits_for_own_cached_blocks() {
     let dirty = writes(0, 50, 8);
     // Block 20 comes by at 2 ms. What waits in the buffer stays there.
     let mut unit = unit_with(&lazy());
@@ -60,7 +60,7 @@ fn a_write_with_fua_waits_for_cached_data_of_its_blocks_and_for_no_others() {
 }
 
 #[test]
-fn a_cached_write_that_follows_one_with_fua_is_destaged_after_it() {
+fn cached_write_after_fua_destages_later() {
     let mut unit = unit_with(&lazy());
     let list = [forced(writes(0, 50, 8)), writes(6_000, 50, 8), flushes(7_000)];
     // On the media at 5.8 ms, in the buffer at 6.11 ms, and on the media a turn after the first.
@@ -68,7 +68,7 @@ fn a_cached_write_that_follows_one_with_fua_is_destaged_after_it() {
 }
 
 #[test]
-fn a_read_with_fua_comes_from_the_media_though_the_buffer_has_it() {
+fn fua_read_comes_from_media_despite_buffer() {
     let both = |second| [reads(0, 10, 8), second];
     // 20 us for a hit and 80 us on the bus.
     let hit = run_with(&electronics(), &both(reads(40_000, 10, 8)));
@@ -79,7 +79,7 @@ fn a_read_with_fua_comes_from_the_media_though_the_buffer_has_it() {
 }
 
 #[test]
-fn a_read_with_fua_waits_for_cached_data_of_its_blocks_to_be_written() {
+fn fua_read_waits_for_cached_blocks() {
     let list = |second| [writes(0, 50, 8), second];
     // From the buffer, as this drive reads what was written from there: 20 and 20 us.
     assert_eq!(ends_us(&run_with(&lazy(), &list(reads(1_000, 54, 2))))[1], 1_040);
@@ -90,7 +90,7 @@ fn a_read_with_fua_waits_for_cached_data_of_its_blocks_to_be_written() {
 }
 
 #[test]
-fn writes_with_fua_wait_in_the_command_queue_and_are_served_by_its_policy() {
+fn fua_writes_queue_by_policy() {
     let sptf = ElectronicsSpec { queue: Some(queue(4, PolicySpec::Sptf)), ..lazy() };
     // At 5.8 ms both others wait. Block 62 comes by at 6.2 ms, block 55 at 15.5 ms.
     let list = [writes(0, 50, 8), writes(0, 55, 1), writes(0, 62, 1)].map(forced);
@@ -225,7 +225,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn commands_with_fua_keep_their_promise_on_any_drive((_, drive) in any_drive(), seed: u64) {
+    fn fua_promise_kept_on_any_drive((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "forced");
         let mut spec = any_electronics(prng);
         if let Some(buffer) = &mut spec.buffer {
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn commands_without_fua_are_served_as_if_there_were_none((_, drive) in any_drive(), seed: u64) {
+    fn commands_without_fua_are_unaffected((_, drive) in any_drive(), seed: u64) {
         // Without a buffer every command goes to the media: with the flag and without it.
         let prng = &mut Prng::new(seed, "plain");
         let spec = ElectronicsSpec { buffer: None, ..any_electronics(prng) };

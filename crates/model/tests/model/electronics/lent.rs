@@ -6,7 +6,7 @@ use freewheel_units::{Op, SimTime};
 use super::hand::*;
 
 #[test]
-fn a_drive_is_idle_when_what_was_written_is_on_the_media() {
+fn drive_idle_when_writes_on_media() {
     let mut unit = unit_with(&electronics());
     write(&mut unit, SimTime::ZERO, 50, 8);
     // Destaged from 0.11 to 5.8 ms.
@@ -16,7 +16,7 @@ fn a_drive_is_idle_when_what_was_written_is_on_the_media() {
 }
 
 #[test]
-fn a_drive_is_idle_when_it_has_read_on_to_its_limit() {
+fn drive_idle_when_read_ahead_ends() {
     let mut unit = unit_with(&electronics());
     read(&mut unit, SimTime::ZERO, 10, 8);
     // Block 99 has passed after a turn of 10 ms.
@@ -25,7 +25,7 @@ fn a_drive_is_idle_when_it_has_read_on_to_its_limit() {
 }
 
 #[test]
-fn while_its_head_is_lent_a_drive_serves_what_it_holds_and_nothing_else() {
+fn drive_with_lent_head_serves_buffer_only() {
     let mut unit = unit_with(&electronics());
     read(&mut unit, SimTime::ZERO, 10, 8);
     assert!(unit.is_idle(at_ms(20)));

@@ -47,7 +47,7 @@ fn ends_and_limits(spec: &ElectronicsSpec, wishes: &[Wish]) -> Vec<(u64, LimitEn
 }
 
 #[test]
-fn a_command_whose_limit_is_about_to_end_goes_before_nearer_ones() {
+fn command_near_limit_precedes_nearer_blocks() {
     let spec = limited(waits_at_most(2000, LimitPolicy::Complete), Some(us(3000)));
     // Block 90 comes by at 9.0 ms, block 10 in the next turn, block 50 behind it.
     let expected = [(9100, Kept), (15_100, Kept), (11_100, Kept)];
@@ -66,7 +66,7 @@ fn a_command_whose_limit_is_about_to_end_goes_before_nearer_ones() {
 
 /// Two reads that are due are always at the drive, as a scrub's with two outstanding.
 #[test]
-fn a_command_without_a_limit_waits_for_no_more_due_ones_than_the_queue_holds() {
+fn command_without_limit_is_not_starved() {
     let spec = limited(waits_at_most(2000, LimitPolicy::Complete), None);
     let due = |time_us, start| marked(reads(time_us, start, 1), CommandMark::DurationLimit(1));
     // Each comes as one before it ends.
@@ -84,7 +84,7 @@ fn a_command_without_a_limit_waits_for_no_more_due_ones_than_the_queue_holds() {
 }
 
 #[test]
-fn a_command_past_its_limit_is_completed_or_ends_with_an_error_there() {
+fn command_past_limit_completes_or_aborts() {
     // Without a lead the limit is found out too late, at 5.1 ms.
     let lead = Some(us(1));
     let complete = limited(waits_at_most(2000, LimitPolicy::Complete), lead);
@@ -99,7 +99,7 @@ fn a_command_past_its_limit_is_completed_or_ends_with_an_error_there() {
 }
 
 #[test]
-fn a_command_that_takes_too_long_ends_there_and_the_head_finishes_its_access() {
+fn command_too_slow_ends_head_finishes_access() {
     let wishes = [marked(reads(0, 50, 1), CommandMark::DurationLimit(1)), reads(0, 80, 1)];
     let abort = limited(works_at_most(3000, LimitPolicy::Abort), None);
     // Block 50 is under the head from 5.0 to 5.1 ms at any limit, and block 80 at 8.0.
@@ -109,7 +109,7 @@ fn a_command_that_takes_too_long_ends_there_and_the_head_finishes_its_access() {
 }
 
 #[test]
-fn a_write_that_waits_for_room_in_the_buffer_ends_at_its_limit() {
+fn write_waiting_for_room_ends_at_limit() {
     let mut spec = electronics();
     spec.queue = Some(queue(8, PolicySpec::Fcfs));
     let write = vec![waits_at_most(1000, LimitPolicy::Abort)];
@@ -125,7 +125,7 @@ fn a_write_that_waits_for_room_in_the_buffer_ends_at_its_limit() {
 }
 
 #[test]
-fn commands_of_high_priority_go_first_until_another_has_waited_as_long_as_it_may() {
+fn high_priority_first_until_others_aged() {
     let high = |start| marked(reads(0, start, 1), CommandMark::HighPriority);
     let wishes = [reads(0, 10, 1), high(50), high(60), high(70)];
     let ends = |first: Option<SimDuration>| {
@@ -141,7 +141,7 @@ fn commands_of_high_priority_go_first_until_another_has_waited_as_long_as_it_may
 }
 
 #[test]
-fn a_descriptor_that_the_drive_does_not_have_is_no_limit() {
+fn descriptor_unknown_to_drive_is_no_limit() {
     let abort = limited(waits_at_most(1, LimitPolicy::Abort), None);
     let wishes = three_reads().map(|wish| marked(wish, CommandMark::DurationLimit(2)));
     assert_eq!(ends_us(&run_with(&abort, &wishes)), [9100, 5100, 1100]);
@@ -150,7 +150,7 @@ fn a_descriptor_that_the_drive_does_not_have_is_no_limit() {
 }
 
 #[test]
-fn limits_that_cannot_be_are_refused_with_their_key() {
+fn limits_impossible_refused_with_key() {
     let refused = |limits: DurationLimitsSpec| {
         let mut spec = drive_spec();
         spec.electronics.duration_limits = Some(limits);
@@ -304,7 +304,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn the_queue_chooses_as_its_rule_says((_, drive) in any_drive(), seed: u64) {
+    fn queue_chooses_by_rule((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "limits");
         let overhead = up_to_us(prng, 2000);
         let drive = drive.with_overhead(ByOp::default());
@@ -324,7 +324,7 @@ proptest! {
     }
 
     #[test]
-    fn limits_leave_each_command_done_once_with_stages_that_add_up(
+    fn limits_keep_commands_once_stages_add_up(
         (_, drive) in any_drive(), seed: u64
     ) {
         let prng = &mut Prng::new(seed, "limited");

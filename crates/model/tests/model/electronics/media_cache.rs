@@ -39,7 +39,7 @@ fn work(unit: &DriveUnit) -> MediaCacheWork {
 }
 
 #[test]
-fn writes_are_appended_and_reads_take_each_block_from_where_it_is() {
+fn media_cache_appends_and_reads_right_place() {
     let mut unit = unit_with(&shingled(cache(None)));
     // Block 8000 comes by at whole turns, and 8008 as the first write ends.
     assert_eq!(write(&mut unit, at(0), 1000, 8).end, at(10_800));
@@ -53,7 +53,7 @@ fn writes_are_appended_and_reads_take_each_block_from_where_it_is() {
 }
 
 #[test]
-fn a_write_from_the_start_of_a_band_on_goes_straight_to_it() {
+fn media_cache_bypassed_from_band_start() {
     let mut unit = unit_with(&shingled(cache(None)));
     // Block 104 is at 1.4 ms of the turn, on the next track.
     assert_eq!(write(&mut unit, at(0), 104, 8).end, at(2200));
@@ -62,7 +62,7 @@ fn a_write_from_the_start_of_a_band_on_goes_straight_to_it() {
 }
 
 #[test]
-fn idle_time_empties_the_cache_and_a_lazy_drive_leaves_it() {
+fn media_cache_emptied_when_idle_unless_lazy() {
     for after in [Some(us(50_000)), None] {
         let mut unit = unit_with(&shingled(cache(after)));
         write(&mut unit, at(0), 1000, 8);
@@ -77,7 +77,7 @@ fn idle_time_empties_the_cache_and_a_lazy_drive_leaves_it() {
 }
 
 #[test]
-fn a_command_that_comes_while_a_band_is_rewritten_waits_for_its_end() {
+fn command_during_band_rewrite_waits() {
     let mut unit = unit_with(&shingled(cache(Some(us(50_000)))));
     write(&mut unit, at(0), 1000, 8);
     // Free at 94.0 ms; block 8000 comes by at 100.
@@ -85,7 +85,7 @@ fn a_command_that_comes_while_a_band_is_rewritten_waits_for_its_end() {
 }
 
 #[test]
-fn a_band_that_is_written_elsewhere_first_takes_another_pass() {
+fn band_staged_elsewhere_takes_another_pass() {
     let spec = MediaCacheSpec { safe_rewrite: true, ..cache(Some(us(50_000))) };
     let mut unit = unit_with(&shingled(spec));
     write(&mut unit, at(0), 1000, 8);
@@ -95,7 +95,7 @@ fn a_band_that_is_written_elsewhere_first_takes_another_pass() {
 }
 
 #[test]
-fn random_writes_are_fast_until_the_cache_is_full_and_then_wait_for_bands() {
+fn random_writes_fast_until_cache_full() {
     let mut unit = unit_with(&shingled(cache(None)));
     let prng = &mut Prng::new(1, "burst");
     let mut now = at(0);
@@ -115,14 +115,14 @@ fn random_writes_are_fast_until_the_cache_is_full_and_then_wait_for_bands() {
 }
 
 #[test]
-fn a_cache_outlasts_a_power_cut() {
+fn media_cache_outlasts_power_cut() {
     let mut unit = unit_with(&shingled(cache(None)));
     write(&mut unit, at(0), 1000, 8);
     assert_eq!(work(&unit.restarted()), work(&unit));
 }
 
 #[test]
-fn a_cache_that_cannot_be_is_refused_with_its_key() {
+fn media_cache_impossible_refused_with_key() {
     let refused = |change: &dyn Fn(&mut MediaCacheSpec)| {
         let mut spec = drive_spec();
         let mut cache = cache(None);
@@ -144,7 +144,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn commands_are_done_once_with_stages_that_add_up_whatever_the_cache_does(
+    fn commands_done_once_whatever_cache_does(
         (_, drive) in any_drive(), seed: u64
     ) {
         let prng = &mut Prng::new(seed, "shingled");
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn without_writes_a_cache_changes_nothing((_, drive) in any_drive(), seed: u64) {
+    fn media_cache_without_writes_changes_nothing((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "reads alone");
         let plain = any_electronics(prng);
         let cache = MediaCacheSpec { band: blocks(8), size: blocks(8), start: blocks(0), ..cache(None) };
@@ -188,7 +188,7 @@ proptest! {
 
 /// A queue that orders by position does not know where the cache is, and appends all the same.
 #[test]
-fn a_queue_that_reorders_appends_in_the_order_in_which_it_serves() {
+fn queue_reordering_appends_in_service_order() {
     let spec = ElectronicsSpec { media_cache: Some(cache(None)), ..queued(3, PolicySpec::Sptf) };
     let wishes = [writes(0, 9990, 8), writes(0, 4000, 8), writes(0, 1, 8)];
     let outcomes = run_with(&spec, &wishes);

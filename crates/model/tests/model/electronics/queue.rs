@@ -7,7 +7,7 @@ use freewheel_units::{Prng, SimDuration};
 use super::hand::*;
 
 #[test]
-fn a_command_is_submitted_when_one_of_the_places_becomes_free() {
+fn queue_submits_when_place_is_free() {
     let wishes = [reads(0, 10, 1), reads(0, 50, 1), reads(0, 80, 1)];
     let outcomes = run_with(&queued(2, PolicySpec::Fcfs), &wishes);
     assert_eq!(ends_us(&outcomes), [1100, 5100, 8100]);
@@ -17,7 +17,7 @@ fn a_command_is_submitted_when_one_of_the_places_becomes_free() {
 
 #[test]
 #[should_panic(expected = "2 places")]
-fn a_command_too_many_is_an_error_of_the_caller() {
+fn queue_overfull_is_caller_error() {
     let mut unit = unit_with(&queued(2, PolicySpec::Fcfs));
     for _ in 0..3 {
         submit(&mut unit, at(0), &reads(0, 10, 1), 0);
@@ -25,7 +25,7 @@ fn a_command_too_many_is_an_error_of_the_caller() {
 }
 
 #[test]
-fn first_come_first_served_keeps_the_order_and_sptf_does_not() {
+fn fcfs_keeps_order_sptf_does_not() {
     let wishes = [reads(0, 90, 1), reads(0, 50, 1), reads(0, 10, 1)];
     // 9.0, a turn later 5.0, a turn later 1.0.
     assert_eq!(ends_us(&run_with(&queued(3, PolicySpec::Fcfs), &wishes)), [9100, 15_100, 21_100]);
@@ -43,7 +43,7 @@ fn slow_to_process(depth: u32, scheduler: PolicySpec, miss_us: u64) -> Electroni
 }
 
 #[test]
-fn a_command_that_is_still_being_processed_is_not_chosen() {
+fn command_being_processed_is_not_chosen() {
     let wishes = [reads(0, 50, 1), reads(0, 10, 1)];
     // At 0.1 ms only the first is ready.
     let outcomes = run_with(&slow_to_process(2, PolicySpec::Sptf, 100), &wishes);
@@ -51,7 +51,7 @@ fn a_command_that_is_still_being_processed_is_not_chosen() {
 }
 
 #[test]
-fn a_command_is_processed_while_another_is_at_the_media() {
+fn command_processed_during_media_access() {
     let wishes = [reads(0, 30, 1), reads(0, 40, 1)];
     // Ready at 2 ms and at 4 ms, just when block 40 comes by.
     let outcomes = run_with(&slow_to_process(2, PolicySpec::Fcfs, 2000), &wishes);
@@ -62,7 +62,7 @@ fn a_command_is_processed_while_another_is_at_the_media() {
 }
 
 #[test]
-fn data_of_one_command_cross_the_bus_while_another_is_at_the_media() {
+fn bus_transfer_overlaps_other_media_access() {
     let mut spec = queued(2, PolicySpec::Fcfs);
     spec.bus = Some(BusSpec { block_time: us(150), ..BusSpec::default() });
     let wishes = [reads(0, 10, 8), reads(0, 18, 8)];
@@ -84,7 +84,7 @@ fn a_hit_behind_two_misses(hits_out_of_turn: bool) -> Vec<Outcome> {
 }
 
 #[test]
-fn a_hit_out_of_turn_does_not_wait_for_the_media() {
+fn hit_out_of_turn_skips_media_wait() {
     let outcomes = a_hit_behind_two_misses(true);
     // 20 us for a hit and 8 blocks on the bus. Block 600 comes by at 56 ms.
     assert_eq!(ends_us(&outcomes), [1810, 45_110, 56_110, 40_300]);
@@ -92,7 +92,7 @@ fn a_hit_out_of_turn_does_not_wait_for_the_media() {
 }
 
 #[test]
-fn a_hit_in_turn_waits_for_those_before_it() {
+fn hit_in_turn_waits_for_earlier() {
     let outcomes = a_hit_behind_two_misses(false);
     // The media are free at 56.1 ms, the bus at 56.11.
     assert_eq!(ends_us(&outcomes), [1810, 45_110, 56_110, 56_190]);
@@ -101,7 +101,7 @@ fn a_hit_in_turn_waits_for_those_before_it() {
 }
 
 #[test]
-fn a_read_queued_behind_another_of_the_same_blocks_is_served_from_the_buffer() {
+fn read_queued_behind_same_blocks_is_hit() {
     let mut spec = electronics();
     spec.queue = Some(queue(2, PolicySpec::Fcfs));
     let outcomes = run_with(&spec, &[reads(0, 10, 8), reads(0, 10, 8)]);
@@ -111,7 +111,7 @@ fn a_read_queued_behind_another_of_the_same_blocks_is_served_from_the_buffer() {
 }
 
 #[test]
-fn a_hit_out_of_turn_waits_for_its_data() {
+fn hit_out_of_turn_waits_for_data() {
     let mut spec = electronics();
     spec.queue = Some(queue(2, PolicySpec::Fcfs));
     spec.queue.as_mut().unwrap().hits_out_of_turn = true;
@@ -134,7 +134,7 @@ fn end_beside_a_stream(depth: u32, streams_first: Option<SimDuration>) -> u64 {
 }
 
 #[test]
-fn a_stream_goes_first_until_another_command_has_waited_for_the_age_limit() {
+fn stream_first_until_age_limit() {
     let in_order = end_beside_a_stream(32, None);
     let starved = end_beside_a_stream(32, Some(SimDuration::from_secs(4)));
     let limited = end_beside_a_stream(32, Some(SimDuration::from_ms(20)));
@@ -147,7 +147,7 @@ fn a_stream_goes_first_until_another_command_has_waited_for_the_age_limit() {
 
 /// The oracle: all that wait, in the order of arrival, with whether they continued an earlier command.
 #[test]
-fn streams_keep_their_order_and_leave_nothing_behind() {
+fn streams_keep_order_and_leave_nothing_behind() {
     let mut prng = Prng::new(1, "streams");
     for _ in 0..200 {
         let mut spec = queued(8, PolicySpec::Fcfs);

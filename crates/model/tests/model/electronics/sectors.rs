@@ -29,7 +29,7 @@ fn e512() -> DriveUnit {
 }
 
 #[test]
-fn a_part_of_a_sector_is_written_a_turn_after_the_sector_has_been_read() {
+fn partial_sector_written_turn_after_read() {
     // The sector of block 20 is 16..24: read from 2 to 3 ms, written from 12 to 13 ms.
     let served = write(&mut e512(), SimTime::ZERO, 20, 1);
     assert_eq!(served.end, at(13_000));
@@ -39,13 +39,13 @@ fn a_part_of_a_sector_is_written_a_turn_after_the_sector_has_been_read() {
 }
 
 #[test]
-fn a_read_of_a_part_of_a_sector_takes_the_whole_one() {
+fn partial_sector_read_takes_whole() {
     assert_eq!(read(&mut e512(), SimTime::ZERO, 20, 1).end, at(3000));
     assert_eq!(read(&mut e512(), SimTime::ZERO, 20, 5).end, at(4000));
 }
 
 #[test]
-fn whatever_part_of_its_ends_a_write_covers_it_takes_one_turn_more_on_a_track() {
+fn write_with_partial_ends_takes_one_turn() {
     // 16..32 whole takes 2 to 4 ms.
     for (start, blocks) in [(17, 15), (16, 15), (20, 8)] {
         let served = write(&mut e512(), SimTime::ZERO, start, blocks);
@@ -54,7 +54,7 @@ fn whatever_part_of_its_ends_a_write_covers_it_takes_one_turn_more_on_a_track() 
 }
 
 #[test]
-fn of_a_write_over_two_tracks_each_end_takes_its_turn() {
+fn write_over_two_tracks_turns_per_end() {
     // Blocks 72..88 lie on two tracks. The first sector ends at 10 ms, a seek takes 1 ms, and the next
     // begins at a tenth of a turn: the head is there in time, and is done at 12 ms.
     assert_eq!(write(&mut e512(), SimTime::ZERO, 72, 16).end, at(12_000));
@@ -64,7 +64,7 @@ fn of_a_write_over_two_tracks_each_end_takes_its_turn() {
 }
 
 #[test]
-fn with_zero_latency_what_follows_is_written_before_the_sector_comes_round_again() {
+fn zero_latency_writes_rest_before_partial_sector() {
     let mut spec = spec_of(SectorFormat::Emulated512);
     spec.zero_latency = ByOp { read: true, write: true };
     // Sector 16..24 is read from 2 to 3 ms; 24..32 written to 4 ms; 16..24 from 12 to 13 ms.
@@ -72,7 +72,7 @@ fn with_zero_latency_what_follows_is_written_before_the_sector_comes_round_again
 }
 
 #[test]
-fn a_buffer_holds_the_rest_of_the_sectors_that_were_read() {
+fn buffer_holds_rest_of_read_sectors() {
     let mut spec = spec_of(SectorFormat::Emulated512);
     spec.electronics = ElectronicsSpec {
         sector: SectorFormat::Emulated512,
@@ -85,7 +85,7 @@ fn a_buffer_holds_the_rest_of_the_sectors_that_were_read() {
 }
 
 #[test]
-fn a_part_that_the_write_cache_took_costs_its_turn_when_it_is_destaged() {
+fn cached_partial_sector_costs_turn_at_destage() {
     let destaged = |start, blocks| {
         let mut spec = spec_of(SectorFormat::Emulated512);
         spec.electronics = ElectronicsSpec {
@@ -104,13 +104,13 @@ fn a_part_that_the_write_cache_took_costs_its_turn_when_it_is_destaged() {
 }
 
 #[test]
-fn a_drive_of_4kn_takes_whole_sectors_as_any_other() {
+fn drive_4kn_takes_whole_sectors() {
     let of = |sector| write(&mut unit_of(&spec_of(sector)), SimTime::ZERO, 16, 16);
     assert_eq!(of(SectorFormat::Native4096), of(SectorFormat::Native512));
 }
 
 #[test]
-fn sectors_of_which_a_zone_has_no_whole_number_are_refused_with_the_key() {
+fn sectors_not_whole_per_zone_are_refused() {
     type Change = fn(&mut ZoneSpec);
     let cases: [(Change, &str); 5] = [
         (|zone| zone.blocks_per_track = 84, "zones[0].blocks_per_track` is 84"),
@@ -134,7 +134,7 @@ fn sectors_of_which_a_zone_has_no_whole_number_are_refused_with_the_key() {
 }
 
 #[test]
-fn commands_that_wait_in_the_drive_take_their_turns_as_well() {
+fn queued_commands_take_sector_turns() {
     let mut unit = unit_of(&DriveSpec {
         electronics: ElectronicsSpec {
             sector: SectorFormat::Emulated512,

@@ -15,7 +15,7 @@ fn refused(electronics: ElectronicsSpec) -> (String, String) {
 }
 
 #[test]
-fn a_buffer_that_cannot_be_is_refused_with_its_key() {
+fn buffer_impossible_refused_with_key() {
     let key = |name: &str, value: &str| (format!("electronics.buffer.{name}"), value.to_string());
     assert_eq!(refused(buffered(|b| b.segments = 0)), key("segments", "0"));
     assert_eq!(refused(buffered(|b| b.segments = 5000)), key("segments", "5000"));
@@ -28,7 +28,7 @@ fn a_buffer_that_cannot_be_is_refused_with_its_key() {
 }
 
 #[test]
-fn a_queue_of_no_or_too_many_commands_is_refused_with_or_without_a_buffer() {
+fn queue_size_out_of_range_is_refused() {
     for depth in [0, 65_537] {
         let key = ("electronics.queue.depth".to_string(), depth.to_string());
         assert_eq!(refused(queued(depth, PolicySpec::Fcfs)), key);
@@ -38,7 +38,7 @@ fn a_queue_of_no_or_too_many_commands_is_refused_with_or_without_a_buffer() {
 }
 
 #[test]
-fn a_measuring_host_that_cannot_be_is_refused_with_its_key() {
+fn measuring_host_impossible_refused_with_key() {
     let refused = |host: MeasuringHost, electronics: ElectronicsSpec| {
         let measured_on = Some(host);
         let error =
@@ -52,7 +52,7 @@ fn a_measuring_host_that_cannot_be_is_refused_with_its_key() {
 }
 
 #[test]
-fn a_drive_without_a_buffer_may_keep_what_was_measured_of_it() {
+fn drive_without_buffer_keeps_measurements() {
     let almost_hits = MeasuringHost { almost_hits: Some(false), ..MeasuringHost::default() };
     let electronics = ElectronicsSpec { buffer: None, ..electronics() };
     let spec = DriveSpec { electronics, measured_on: Some(almost_hits), ..drive_spec() };

@@ -16,7 +16,7 @@ fn lazy(change: impl FnOnce(&mut BufferSpec)) -> ElectronicsSpec {
 }
 
 #[test]
-fn a_segment_is_free_for_the_next_write_when_its_data_are_on_the_media() {
+fn write_segment_free_when_on_media() {
     let mut unit = unit_with(&buffered(|buffer| buffer.write_segments = 1));
     write(&mut unit, SimTime::ZERO, 50, 8);
     // Destaged from 0.11 to 5.8 ms; then eight blocks on the bus.
@@ -25,13 +25,13 @@ fn a_segment_is_free_for_the_next_write_when_its_data_are_on_the_media() {
 }
 
 #[test]
-fn with_two_write_segments_the_third_write_waits_for_the_end_of_the_first_destage() {
+fn write_segments_full_third_waits_for_destage() {
     let wishes = [writes(0, 50, 8), writes(1000, 1000, 8), writes(2000, 2000, 8)];
     assert_eq!(ends_us(&run_with(&electronics(), &wishes)), [110, 1110, 5880]);
 }
 
 #[test]
-fn a_write_does_not_take_a_segment_that_is_just_being_read_into() {
+fn write_skips_segment_being_read_into() {
     let spec = ElectronicsSpec {
         queue: Some(queue(2, PolicySpec::Fcfs)),
         ..buffered(|buffer| (buffer.segments, buffer.write_segments) = (1, 1))
@@ -41,7 +41,7 @@ fn a_write_does_not_take_a_segment_that_is_just_being_read_into() {
 }
 
 #[test]
-fn a_write_does_not_overtake_one_that_waits_for_room() {
+fn write_does_not_overtake_waiting_one() {
     let spec = ElectronicsSpec {
         queue: Some(queue(3, PolicySpec::Fcfs)),
         ..lazy(|buffer| buffer.write_segments = 1)
@@ -53,7 +53,7 @@ fn a_write_does_not_overtake_one_that_waits_for_room() {
 }
 
 #[test]
-fn commands_and_destages_that_writes_wait_for_take_turns() {
+fn commands_and_destages_take_turns() {
     let spec = ElectronicsSpec {
         queue: Some(queue(5, PolicySpec::Fcfs)),
         ..lazy(|buffer| buffer.write_segments = 1)
@@ -70,21 +70,21 @@ fn commands_and_destages_that_writes_wait_for_take_turns() {
 }
 
 #[test]
-fn a_destage_waits_for_all_that_joined_it() {
+fn destage_waits_for_joined_writes() {
     // In the buffer at 5.02 ms, when block 50 has begun to pass.
     let wishes = [writes(0, 50, 8), writes(4950, 52, 4), flushes(4960)];
     assert_eq!(ends_us(&run_with(&lazy(|_| ()), &wishes)), [110, 5020, 15_800]);
 }
 
 #[test]
-fn a_write_over_one_that_waits_takes_its_place_even_where_writes_are_not_combined() {
+fn overwrite_takes_place_of_waiting_write() {
     let wishes = [writes(0, 50, 8), writes(1000, 52, 4)];
     let outcomes = run_with(&lazy(|buffer| buffer.write_segments = 1), &wishes);
     assert_eq!(ends_us(&outcomes), [110, 1070]);
 }
 
 #[test]
-fn writes_before_and_behind_one_that_waits_join_it_where_writes_are_combined() {
+fn writes_before_and_behind_waiting_join() {
     let wishes = [writes(0, 50, 8), writes(1000, 58, 8), writes(2000, 42, 8), flushes(4000)];
     let combining =
         |on| lazy(|buffer| (buffer.write_segments, buffer.combine_sequential_writes) = (1, on));
@@ -95,7 +95,7 @@ fn writes_before_and_behind_one_that_waits_join_it_where_writes_are_combined() {
 }
 
 #[test]
-fn a_write_joins_no_segment_that_has_no_room_for_it() {
+fn write_joins_no_full_segment() {
     let spec = lazy(|buffer| {
         (buffer.write_segments, buffer.combine_sequential_writes) = (1, true);
         buffer.segment_blocks = 16;
@@ -106,7 +106,7 @@ fn a_write_joins_no_segment_that_has_no_room_for_it() {
 }
 
 #[test]
-fn a_read_of_blocks_that_wait_in_the_buffer_comes_after_their_destage() {
+fn read_of_waiting_blocks_follows_destage() {
     let mut unit = unit_with(&lazy(|_| ()));
     write(&mut unit, SimTime::ZERO, 50, 8);
     // Ready at 1.05 ms; block 50 comes by at 5 ms for the destage and at 15 ms for the read.
@@ -115,21 +115,21 @@ fn a_read_of_blocks_that_wait_in_the_buffer_comes_after_their_destage() {
 }
 
 #[test]
-fn a_read_of_other_blocks_does_not_wait_for_data_in_the_buffer() {
+fn read_of_other_blocks_ignores_buffer() {
     let mut unit = unit_with(&lazy(|_| ()));
     write(&mut unit, SimTime::ZERO, 50, 8);
     assert_eq!(read(&mut unit, at_ms(1), 20, 8).end, at(2810));
 }
 
 #[test]
-fn a_read_is_a_hit_on_data_that_wait_where_written_data_serve_reads() {
+fn read_hits_waiting_data_where_served() {
     let mut unit = unit_with(&lazy(|buffer| buffer.read_hits_on_written = true));
     write(&mut unit, SimTime::ZERO, 50, 8);
     assert_eq!(read(&mut unit, at_ms(1), 50, 8).end, at(1100));
 }
 
 #[test]
-fn a_write_through_of_blocks_that_wait_in_the_buffer_comes_after_their_destage() {
+fn write_through_of_waiting_blocks_follows_destage() {
     let mut unit = unit_with(&lazy(|buffer| buffer.segment_blocks = 8));
     write(&mut unit, SimTime::ZERO, 50, 8);
     // Too large for a segment. Destaged from 5 to 5.8 ms; block 44 comes by at 14.4 ms.
@@ -138,7 +138,7 @@ fn a_write_through_of_blocks_that_wait_in_the_buffer_comes_after_their_destage()
 }
 
 #[test]
-fn what_was_written_before_the_data_that_a_read_waits_for_goes_first() {
+fn read_waits_for_writes_before_own_data() {
     let mut unit = unit_with(&lazy(|buffer| buffer.write_segments = 3));
     write(&mut unit, SimTime::ZERO, 50, 8);
     write(&mut unit, at_ms(1), 54, 8);
@@ -147,7 +147,7 @@ fn what_was_written_before_the_data_that_a_read_waits_for_goes_first() {
 }
 
 #[test]
-fn blocks_read_ahead_from_the_media_do_not_stand_for_newer_ones_that_wait_in_the_buffer() {
+fn blocks_read_ahead_never_mask_waiting_writes() {
     let mut unit = unit_with(&lazy(|_| ()));
     write(&mut unit, SimTime::ZERO, 50, 8);
     // Reads on to the end of the track.
@@ -159,7 +159,7 @@ fn blocks_read_ahead_from_the_media_do_not_stand_for_newer_ones_that_wait_in_the
 }
 
 #[test]
-fn blocks_read_ahead_from_the_media_go_when_newer_ones_are_written_over_them() {
+fn blocks_read_ahead_dropped_when_overwritten() {
     // A drive that serves reads from written data has the newer ones at hand.
     for written_too in [false, true] {
         let mut unit = unit_with(&lazy(|buffer| buffer.read_hits_on_written = written_too));
@@ -171,7 +171,7 @@ fn blocks_read_ahead_from_the_media_go_when_newer_ones_are_written_over_them() {
 }
 
 #[test]
-fn a_drive_that_orders_its_commands_writes_out_first_what_comes_by_first() {
+fn ordering_drive_destages_nearest_first() {
     let wishes = [writes(0, 90, 1), writes(1000, 20, 1), flushes(2000)];
     let flush_us = |scheduler| {
         let spec = ElectronicsSpec { queue: Some(queue(1, scheduler)), ..lazy(|_| ()) };
@@ -187,7 +187,7 @@ fn destaging_after_5_ms() -> DriveUnit {
 }
 
 #[test]
-fn destaging_begins_when_the_drive_has_been_idle_long_enough() {
+fn destaging_begins_after_idle_delay() {
     // Idle from 0.11 ms on; block 52 comes by at 5.2 ms.
     let outcomes = run(&mut destaging_after_5_ms(), &[writes(0, 52, 8), flushes(5500)]);
     assert_eq!(ends_us(&outcomes), [110, 6000]);
@@ -197,7 +197,7 @@ fn destaging_begins_when_the_drive_has_been_idle_long_enough() {
 }
 
 #[test]
-fn a_read_from_the_buffer_does_not_begin_the_idle_time_again() {
+fn buffered_read_keeps_idle_time_running() {
     let wishes = [reads(0, 10, 8), writes(40_000, 1062, 8), reads(43_000, 10, 8), flushes(46_500)];
     // Idle from 40.11 to 45.11 ms, a seek of 1 ms; block 1062 comes by at 46.2 ms.
     let outcomes = run(&mut destaging_after_5_ms(), &wishes);
@@ -217,7 +217,7 @@ fn read_ahead_stopped_by_a_write() -> DriveUnit {
 }
 
 #[test]
-fn a_write_stops_reading_ahead_when_it_has_been_processed() {
+fn write_stops_read_ahead_once_processed() {
     let hits = |start| {
         let wishes = [reads(0, 0, 8), writes(12_000, 5000, 8), reads(30_000, start, 1)];
         run(&mut read_ahead_stopped_by_a_write(), &wishes)[2].served.hit
@@ -227,7 +227,7 @@ fn a_write_stops_reading_ahead_when_it_has_been_processed() {
 }
 
 #[test]
-fn a_read_that_takes_the_head_before_a_write_is_processed_stops_reading_ahead_earlier() {
+fn read_stops_read_ahead_before_write() {
     let hits = |start| {
         let wishes = [
             reads(0, 0, 8),

@@ -314,7 +314,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn it_sends_what_its_rules_say(
+    fn bfq_sends_by_rules(
         slice_idle_us in 0u64..12_000, timeout_ms in 1u64..200, max_budget in 32u32..20_000,
         has_tags: bool, seed: u64, step_us in 100u64..20_000, depth in 1usize..12,
         places in 20u64..40_000, nr_requests in prop_oneof![8u32..40, Just(65_536)]
@@ -358,7 +358,7 @@ fn budgets_alternate_in_virtual_time() {
 }
 
 #[test]
-fn reads_get_three_blocks_for_one_of_asynchronous_writes() {
+fn bfq_reads_get_three_blocks_per_write() {
     let spec = BfqSpec { nr_requests: Some(65_536), ..BfqSpec::USUAL };
     let mut layer = with(&PolicySpec::Bfq(spec));
     let sequential = |n: u64| (n % 900) * 100;
@@ -385,7 +385,7 @@ fn reader_then_write(step: u64) -> BlockLayer {
 }
 
 #[test]
-fn the_drive_is_idle_for_8_ms_for_a_sequential_reader() {
+fn bfq_idles_8_ms_for_sequential_reader() {
     let mut layer = reader_then_write(100);
     assert_eq!(layer.dispatch(at_ms(39)), None, "the read is at the drive");
     layer.completed(at_ms(40), 39);
@@ -399,13 +399,13 @@ fn the_drive_is_idle_for_8_ms_for_a_sequential_reader() {
 }
 
 #[test]
-fn the_drive_is_not_idle_for_a_reader_that_seeks() {
+fn bfq_does_not_idle_for_seeker() {
     let mut layer = reader_then_write(10_000);
     assert_eq!(layer.dispatch(at_ms(39)).map(|request| request.sequence), Some(40));
 }
 
 #[test]
-fn a_request_goes_first_once_a_slice_when_it_has_waited_for_125_ms() {
+fn bfq_serves_125_ms_waiter_per_slice() {
     for (ms, second) in [(124, 300), (125, 100)] {
         let mut layer = layer("bfq");
         // The head stands at 208: 100 lies behind it at twice the distance.

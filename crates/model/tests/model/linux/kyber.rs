@@ -144,7 +144,7 @@ impl Oracle for NaiveKyber {
 
 proptest! {
     #[test]
-    fn it_sends_what_its_rules_say(
+    fn kyber_sends_by_rules(
         read_us in 0u64..20_000, write_us in 0u64..20_000, seed: u64,
         step_us in 100u64..20_000, depth in 1usize..40
     ) {
@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn reads_go_by_16_and_writes_by_8() {
+fn kyber_reads_by_16_writes_by_8() {
     let mut layer = layer("kyber");
     for sequence in 0..30 {
         layer.arrive(at_ms(0), request(2 * sequence, Op::Read, 100 * sequence, 8, at_ms(0)));
@@ -190,7 +190,7 @@ fn tokens_of_reads(read: SimDuration, write: SimDuration) -> usize {
 }
 
 #[test]
-fn slow_writes_take_tokens_from_reads_that_are_fast_enough() {
+fn kyber_slow_writes_take_read_tokens() {
     let us = SimDuration::from_us;
     assert_eq!(tokens_of_reads(us(1900), us(9000)), 256, "within the targets");
     // A p99 in the third quarter of 2 ms leaves three quarters of the tokens, once for 500 reads.

@@ -109,7 +109,7 @@ fn any_tags() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn it_sends_what_its_rules_say(
+    fn mq_deadline_sends_by_rules(
         spec in any_spec(), seed: u64, depth in 1usize..8, places in 20u64..2000
     ) {
         let load = Load { step: SimDuration::from_ms(5), depth, places };
@@ -130,7 +130,7 @@ fn arrive_all(layer: &mut BlockLayer, now: SimTime, op: Op, first: u64, starts: 
 }
 
 #[test]
-fn a_batch_ascends_and_wraps_to_the_oldest() {
+fn batch_ascends_and_wraps_to_oldest() {
     let mut layer = layer("mq-deadline");
     arrive_all(&mut layer, at_ms(0), Op::Read, 0, &[500, 100, 300]);
     assert_eq!(order(&mut layer, at_ms(0)), [100, 300, 500]);
@@ -139,7 +139,7 @@ fn a_batch_ascends_and_wraps_to_the_oldest() {
 }
 
 #[test]
-fn a_batch_has_16_requests_and_reads_go_twice_before_writes() {
+fn batch_of_16_reads_twice_before_writes() {
     let spec = MqDeadlineSpec { nr_requests: Some(1000), ..MqDeadlineSpec::USUAL };
     let mut layer = with(&PolicySpec::MqDeadline(spec));
     // Steps of 100 blocks, so that no two merge.
@@ -155,7 +155,7 @@ fn a_batch_has_16_requests_and_reads_go_twice_before_writes() {
 }
 
 #[test]
-fn a_read_waits_500_ms_and_a_write_5_s_at_most_while_others_pass() {
+fn reads_wait_500_ms_writes_5_s() {
     for (op, ms) in [(Op::Read, 500), (Op::Write, 5000)] {
         for (wait, first) in [(ms - 1, 2000), (ms, 50)] {
             let mut layer = layer("mq-deadline");
@@ -177,7 +177,7 @@ fn a_read_waits_500_ms_and_a_write_5_s_at_most_while_others_pass() {
 }
 
 #[test]
-fn adjoining_requests_become_one_and_end_together() {
+fn adjoining_requests_merge_and_end_together() {
     let mut layer = layer("mq-deadline");
     arrive_all(&mut layer, at_ms(0), Op::Write, 0, &[100, 116, 108, 92]);
     arrive_all(&mut layer, at_ms(0), Op::Read, 4, &[124]);
@@ -191,7 +191,7 @@ fn adjoining_requests_become_one_and_end_together() {
 }
 
 #[test]
-fn without_front_merges_a_request_joins_only_behind_another() {
+fn merge_only_behind_without_front_merges() {
     let spec = MqDeadlineSpec { front_merges: false, ..MqDeadlineSpec::USUAL };
     let mut layer = with(&PolicySpec::MqDeadline(spec));
     arrive_all(&mut layer, at_ms(0), Op::Write, 0, &[100, 92, 108]);
@@ -201,7 +201,7 @@ fn without_front_merges_a_request_joins_only_behind_another() {
 }
 
 #[test]
-fn a_merged_request_has_at_most_1280_kib() {
+fn merged_request_at_most_1280_kib() {
     let mut layer = layer("mq-deadline");
     for sequence in 0..6 {
         layer.arrive(at_ms(0), request(sequence, Op::Write, 1000 * sequence, 1000, at_ms(0)));

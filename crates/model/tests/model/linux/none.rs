@@ -38,7 +38,7 @@ fn none(depth: u32) -> BlockLayer {
 
 proptest! {
     #[test]
-    fn it_sends_what_its_rules_say(seed: u64, depth in 1usize..40, places in 20u64..2000) {
+    fn none_sends_by_rules(seed: u64, depth in 1usize..40, places in 20u64..2000) {
         let load = Load { step: SimDuration::from_ms(5), depth, places };
         let tags = depth.max(32);
         let oracle = &mut Tagged::new(NaiveNone::default(), [tags, tags]);
@@ -65,7 +65,7 @@ fn sizes(depth: u32) -> Vec<u32> {
 }
 
 #[test]
-fn requests_merge_while_they_wait_with_a_tag_for_a_drive_with_a_short_queue() {
+fn requests_merge_while_waiting_with_tag() {
     assert_eq!(sizes(1), [8, 39 * 8]);
     assert_eq!(sizes(4), [8, 8, 8, 8, 36 * 8]);
     // The drive takes all that have a tag.
@@ -73,7 +73,7 @@ fn requests_merge_while_they_wait_with_a_tag_for_a_drive_with_a_short_queue() {
 }
 
 #[test]
-fn a_request_is_compared_with_the_latest_eight() {
+fn request_compared_with_latest_eight() {
     for (others, merged) in [(7, true), (8, false)] {
         let mut layer = none(1);
         layer.arrive(at_ms(0), request(0, Op::Read, 5000, 8, at_ms(0)));

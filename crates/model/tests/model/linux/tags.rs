@@ -15,7 +15,7 @@ fn sent(layer: &mut BlockLayer, count: u64, op: Op, fua: bool) -> usize {
 }
 
 #[test]
-fn a_scheduler_has_twice_the_drive_s_tags_and_none_those_of_the_adapter() {
+fn scheduler_has_twice_drive_tags() {
     let count = |depth, text: &str| {
         let mut layer = BlockLayer::new(&text.parse().unwrap(), depth).unwrap().unwrap();
         sent(&mut layer, 1000, Op::Read, false)
@@ -26,14 +26,14 @@ fn a_scheduler_has_twice_the_drive_s_tags_and_none_those_of_the_adapter() {
 }
 
 #[test]
-fn asynchronous_writes_have_three_quarters_of_kyber_s_requests() {
+fn kyber_async_writes_get_three_quarters() {
     assert_eq!(sent(&mut layer("kyber"), 100, Op::Write, false), 48);
     assert_eq!(sent(&mut layer("kyber"), 100, Op::Write, true), 64);
     assert_eq!(sent(&mut layer("mq-deadline"), 100, Op::Write, false), 64);
 }
 
 #[test]
-fn a_read_passes_writes_that_wait_for_a_tag_and_a_completion_gives_one_back() {
+fn read_passes_writes_waiting_for_tag() {
     let mut layer = layer("kyber");
     assert_eq!(sent(&mut layer, 100, Op::Write, false), 48);
     layer.arrive(at_ms(1), request(200, Op::Read, 5, 8, at_ms(1)));
@@ -60,7 +60,7 @@ fn late(text: &str, op: Op, first: u64) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn a_request_that_waited_for_a_tag_joins_one_that_waits_in_the_scheduler() {
+fn request_after_tag_wait_joins_waiting_one() {
     // The first of the row gets a tag, the next another until it has joined it, and so do the rest.
     let sent = late("mq-deadline", Op::Write, 64);
     assert!(sent.contains(&(0, 8 * (200 - 64))), "{sent:?}");
@@ -71,7 +71,7 @@ fn a_request_that_waited_for_a_tag_joins_one_that_waits_in_the_scheduler() {
 }
 
 #[test]
-fn bfq_merges_no_asynchronous_writes_where_half_of_its_tags_fill_the_drive() {
+fn bfq_merges_no_async_writes_when_full() {
     let mut layer = layer("bfq");
     let mut at_drive = Vec::new();
     let mut sizes = Vec::new();
@@ -91,7 +91,7 @@ fn bfq_merges_no_asynchronous_writes_where_half_of_its_tags_fill_the_drive() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_key() {
+fn block_layer_refuses_impossible_by_key() {
     let says = |spec: PolicySpec| BlockLayer::new(&spec, 32).unwrap_err().to_string();
     let few = MqDeadlineSpec { nr_requests: Some(3), ..MqDeadlineSpec::USUAL };
     let text =

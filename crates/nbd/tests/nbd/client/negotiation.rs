@@ -30,7 +30,7 @@ fn refused(option: OptionCode, error: OptionError, message: &str) -> Event {
 }
 
 #[test]
-fn the_greeting_is_answered_with_the_flags_that_the_server_offers() {
+fn greeting_answered_with_offered_flags() {
     for (offered, answer) in [("0003", "00000003"), ("0001", "00000001"), ("fffe", "00000002")] {
         let mut client = Client::new(SIMPLE);
         client.feed(&hex(&format!("'NBDMAGIC' 'IHAVEOPT' {offered}")));
@@ -39,7 +39,7 @@ fn the_greeting_is_answered_with_the_flags_that_the_server_offers() {
 }
 
 #[test]
-fn go_tells_of_the_export_and_begins() {
+fn go_tells_export_and_begins() {
     let mut client = Client::greeted(SIMPLE);
     assert_eq!(client.session.go("disk").unwrap(), hex(GO));
     client.feed(&hex(&format!(
@@ -75,7 +75,7 @@ fn go_tells_of_the_export_and_begins() {
 }
 
 #[test]
-fn structured_replies_and_the_context_are_asked_for_before_go() {
+fn go_follows_structured_replies_and_context() {
     let mut client = Client::greeted(WITH_STATUS);
     assert_eq!(client.session.go("disk").unwrap(), hex(STRUCTURED));
     client.feed(&hex(&format!("{HEAD} 00000008 00000001 00000000")));
@@ -101,7 +101,7 @@ fn structured_replies_and_the_context_are_asked_for_before_go() {
 }
 
 #[test]
-fn an_old_server_gets_simple_replies_and_export_name() {
+fn old_server_falls_back_to_export_name() {
     let mut client = Client::greeted(WITH_STATUS);
     client.session.go("disk").unwrap();
     client.feed(&hex(&format!("{HEAD} 00000008 80000001 00000000")));
@@ -114,7 +114,7 @@ fn an_old_server_gets_simple_replies_and_export_name() {
 }
 
 #[test]
-fn a_server_without_the_fixes_is_only_asked_for_an_export() {
+fn server_without_fixes_asked_for_export() {
     let mut client = Client::new(WITH_STATUS);
     client.feed(&hex("'NBDMAGIC' 'IHAVEOPT' 0000"));
     assert_eq!(client.sent, hex("00000000"));
@@ -129,7 +129,7 @@ fn a_server_without_the_fixes_is_only_asked_for_an_export() {
 }
 
 #[test]
-fn a_refused_context_is_done_without() {
+fn context_refusal_is_tolerated() {
     let mut client = Client::greeted(WITH_STATUS);
     client.session.go("disk").unwrap();
     client.feed(&hex(&format!("{HEAD} 00000008 00000001 00000000")));
@@ -167,7 +167,7 @@ fn info_tells_and_does_not_begin() {
 }
 
 #[test]
-fn refusals_come_with_their_reason_and_the_client_may_ask_on() {
+fn refusal_has_reason_and_allows_more() {
     let mut client = Client::greeted(SIMPLE);
     client.session.go("disk").unwrap();
     client.feed(&hex(&format!("{HEAD} 00000007 80000006 00000004 'none'")));
@@ -182,7 +182,7 @@ fn refusals_come_with_their_reason_and_the_client_may_ask_on() {
 }
 
 #[test]
-fn a_server_that_requires_tls_says_so_at_the_first_option() {
+fn tls_requirement_found_at_first_option() {
     let mut client = Client::greeted(WITH_STATUS);
     client.session.go("disk").unwrap();
     client.feed(&hex(&format!("{HEAD} 00000008 80000005 00000000")));
@@ -191,7 +191,7 @@ fn a_server_that_requires_tls_says_so_at_the_first_option() {
 }
 
 #[test]
-fn tls_begins_after_its_acknowledgement_and_all_else_after_it() {
+fn tls_begins_after_acknowledgement() {
     let mut client = Client::greeted(WITH_STATUS);
     assert_eq!(client.session.start_tls().unwrap(), hex("'IHAVEOPT' 00000005 00000000"));
     let stream = hex(&format!("{HEAD} 00000005 00000001 00000000 1603"));
@@ -207,7 +207,7 @@ fn tls_begins_after_its_acknowledgement_and_all_else_after_it() {
 }
 
 #[test]
-fn an_abort_ends_the_session_with_or_without_its_acknowledgement() {
+fn abort_ends_session_without_acknowledgement() {
     let mut client = Client::greeted(SIMPLE);
     assert_eq!(client.session.abort().unwrap(), hex("'IHAVEOPT' 00000002 00000000"));
     assert_eq!(client.session.ended(), Ok(()));
@@ -217,7 +217,7 @@ fn an_abort_ends_the_session_with_or_without_its_acknowledgement() {
 }
 
 #[test]
-fn violations_in_the_greeting_say_what_was_expected() {
+fn greeting_violations_name_expectation() {
     let cases = [
         (
             "'SSH-2.0-' 0000000000000000 0000",
@@ -244,7 +244,7 @@ fn violations_in_the_greeting_say_what_was_expected() {
 }
 
 #[test]
-fn violations_in_answers_say_what_was_expected() {
+fn answer_violations_name_expectation() {
     let entry = format!("{HEAD} 00000007 00000003");
     let cases = [
         (
@@ -306,7 +306,7 @@ fn violations_in_answers_say_what_was_expected() {
 }
 
 #[test]
-fn a_context_that_was_not_asked_for_is_a_violation() {
+fn context_unasked_is_violation() {
     let mut client = Client::greeted(WITH_STATUS);
     client.session.go("disk").unwrap();
     client.feed(&hex(&format!(
@@ -316,7 +316,7 @@ fn a_context_that_was_not_asked_for_is_a_violation() {
 }
 
 #[test]
-fn a_server_that_hangs_up_in_the_middle_is_found_out() {
+fn server_hangup_midway_is_detected() {
     let mut client = Client::new(SIMPLE);
     let ended = |client: &Client| client.session.ended().unwrap_err().to_string();
     assert_eq!(ended(&client), "the connection ended within its greeting");
@@ -331,7 +331,7 @@ fn a_server_that_hangs_up_in_the_middle_is_found_out() {
 }
 
 #[test]
-fn questions_at_the_wrong_time_are_the_callers_fault() {
+fn questions_mistimed_are_callers_fault() {
     let mut client = Client::new(SIMPLE);
     let error = client.session.go("disk").unwrap_err().to_string();
     assert_eq!(error, "no option may be sent now: wait for the answer");
@@ -343,7 +343,7 @@ fn questions_at_the_wrong_time_are_the_callers_fault() {
 }
 
 #[test]
-fn a_context_is_chosen_anew_for_another_export() {
+fn context_chosen_anew_for_other_export() {
     let mut client = Client::greeted(WITH_STATUS);
     client.session.info("tape").unwrap();
     client.feed(&hex(&format!(

@@ -32,7 +32,7 @@ fn only_reply(client: &mut Client) -> Reply {
 }
 
 #[test]
-fn every_command_has_its_header() {
+fn command_headers_are_encoded() {
     let span = span(1024, 512);
     let cases = [
         (Command::read(1024, 512), "0000 0000"),
@@ -59,7 +59,7 @@ fn every_command_has_its_header() {
 }
 
 #[test]
-fn simple_replies_come_in_any_order_and_reads_use_the_callers_buffer() {
+fn simple_replies_fill_buffers_any_order() {
     let mut client = Client::started(SIMPLE, FLAGS);
     let buffer = Vec::with_capacity(512);
     let place = buffer.as_ptr();
@@ -83,7 +83,7 @@ fn simple_replies_come_in_any_order_and_reads_use_the_callers_buffer() {
 }
 
 #[test]
-fn a_failed_read_has_no_data() {
+fn failed_read_has_no_data() {
     let mut client = Client::started(SIMPLE, FLAGS);
     client.session.request(Command::read(0, 512), Vec::new()).unwrap();
     client.feed(&hex("67446698 00000005 0000000000000001"));
@@ -140,7 +140,7 @@ fn error_chunks_tell_what_and_where() {
 }
 
 #[test]
-fn a_block_status_comes_as_extents() {
+fn block_status_comes_as_extents() {
     let mut client = Client::started(WITH_STATUS, FLAGS);
     let command = Command::BlockStatus { span: span(0, 1024), one: false };
     client.session.request(command, Vec::new()).unwrap();
@@ -234,7 +234,7 @@ fn violations_in_errors() -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn violations_in_replies_to_a_read_say_what_was_expected() {
+fn read_reply_violations_name_expectation() {
     for (bytes, expected) in violations().into_iter().chain(violations_in_errors()) {
         let mut client = Client::started(STRUCTURED, FLAGS);
         client.session.request(Command::read(1024, 1024), Vec::new()).unwrap();
@@ -252,7 +252,7 @@ fn chunks_need_structured_replies() {
 }
 
 #[test]
-fn a_read_that_must_not_be_split_is_not() {
+fn read_marked_unsplit_is_not_split() {
     let mut client = Client::started(STRUCTURED, FLAGS);
     let command = Command::Read { span: span(0, 1024), dont_fragment: true };
     client.session.request(command, Vec::new()).unwrap();
@@ -263,7 +263,7 @@ fn a_read_that_must_not_be_split_is_not() {
 }
 
 #[test]
-fn violations_in_a_block_status_say_what_was_expected() {
+fn block_status_violations_name_expectation() {
     let cases = [
         (
             false,
@@ -301,7 +301,7 @@ fn violations_in_a_block_status_say_what_was_expected() {
 }
 
 #[test]
-fn requests_that_the_server_would_refuse_are_not_sent() {
+fn requests_server_would_refuse_not_sent() {
     let cases = [
         (Command::read(1 << 20, 512), "it ends beyond the end of the export"),
         (Command::read(0, 100), "it is not aligned to the minimum block size"),

@@ -9,13 +9,13 @@ const START: Started =
     Started { export: 0, structured: false, block_sizes_agreed: false, block_status: false };
 
 #[test]
-fn the_greeting_offers_fixed_newstyle_and_no_zeroes() {
+fn greeting_offers_fixed_newstyle_no_zeroes() {
     let server = Server::new(Settings::default());
     assert_eq!(server.sent, hex("'NBDMAGIC' 'IHAVEOPT' 0003"));
 }
 
 #[test]
-fn export_name_is_answered_with_size_and_flags_alone() {
+fn export_name_answered_with_size_and_flags() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000001 00000004 'disk'"));
     // All flags but read-only (bit 1), and DF (bit 7), which needs structured replies.
@@ -24,7 +24,7 @@ fn export_name_is_answered_with_size_and_flags_alone() {
 }
 
 #[test]
-fn export_name_is_followed_by_zeroes_unless_the_client_does_without() {
+fn export_name_pads_zeroes_unless_waived() {
     let mut server = Server::new(Settings { exports: vec![disk()], ..Settings::default() });
     server.take_sent();
     server.feed(&hex("00000001 'IHAVEOPT' 00000001 00000004 'disk'"));
@@ -34,7 +34,7 @@ fn export_name_is_followed_by_zeroes_unless_the_client_does_without() {
 }
 
 #[test]
-fn go_tells_what_was_asked_for_and_begins() {
+fn go_tells_requested_info_and_begins() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000007 00000010 00000004 'disk' 0003 0001 0002 0003"));
     let head = "0003e889045565a9 00000007";
@@ -52,7 +52,7 @@ fn go_tells_what_was_asked_for_and_begins() {
 }
 
 #[test]
-fn a_plain_export_says_only_that_it_has_flags() {
+fn plain_export_says_only_flags() {
     let export = Export { name: "x".into(), features: Features::default(), ..disk() };
     let mut server = Server::of(export);
     server.feed(&hex("'IHAVEOPT' 00000001 00000001 'x'"));
@@ -70,7 +70,7 @@ fn assert_refused(server: &mut Server, option: u8, error: u8, text: &str) {
 }
 
 #[test]
-fn info_tells_the_same_as_go_and_does_not_begin() {
+fn info_matches_go_without_beginning() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000006 0000000a 00000004 'disk' 0000"));
     let head = "0003e889045565a9 00000006";
@@ -80,7 +80,7 @@ fn info_tells_the_same_as_go_and_does_not_begin() {
 }
 
 #[test]
-fn without_a_name_the_client_gets_the_first_export_or_the_one_without_a_name() {
+fn export_default_is_unnamed_or_first() {
     let nameless = Export { name: String::new(), size: 512, ..disk() };
     for (exports, expected) in [(vec![disk()], 0), (vec![disk(), nameless], 1)] {
         let mut server = Server::negotiating(Settings { exports, ..Settings::default() });
@@ -90,7 +90,7 @@ fn without_a_name_the_client_gets_the_first_export_or_the_one_without_a_name() {
 }
 
 #[test]
-fn an_export_that_is_not_there_is_unknown() {
+fn export_missing_is_unknown() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000007 00000008 00000002 'no' 0000"));
     assert_refused(&mut server, 7, 6, "there is no export \"no\" here");
@@ -101,7 +101,7 @@ fn an_export_that_is_not_there_is_unknown() {
 }
 
 #[test]
-fn list_names_every_export_with_its_description() {
+fn list_names_exports_with_descriptions() {
     let second = Export { name: "b".into(), description: String::new(), ..disk() };
     let exports = vec![disk(), second];
     let mut server = Server::negotiating(Settings { exports, ..Settings::default() });
@@ -115,7 +115,7 @@ fn list_names_every_export_with_its_description() {
 }
 
 #[test]
-fn abort_is_acknowledged_whatever_data_it_has() {
+fn abort_with_any_data_is_acknowledged() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000002 00000003 'why' 00"));
     assert_eq!(server.sent, hex("0003e889045565a9 00000002 00000001 00000000"));
@@ -134,7 +134,7 @@ fn options_without_data_refuse_data() {
 }
 
 #[test]
-fn options_that_are_not_known_are_refused_and_passed_over() {
+fn options_unknown_refused_and_skipped() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 0000000b 00000000"));
     assert_refused(&mut server, 11, 1, "EXTENDED_HEADERS is not supported");
@@ -145,7 +145,7 @@ fn options_that_are_not_known_are_refused_and_passed_over() {
 }
 
 #[test]
-fn lengths_within_an_option_must_add_up() {
+fn option_lengths_must_add_up() {
     let text = "the lengths within the option do not add up";
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000008 00000000"));
@@ -165,7 +165,7 @@ fn lengths_within_an_option_must_add_up() {
 }
 
 #[test]
-fn a_client_that_does_not_ask_for_block_sizes_is_turned_away_where_they_are_required() {
+fn block_sizes_required_from_every_client() {
     let export = Export { block_sizes_required: true, ..disk() };
     let mut server = Server::of(export.clone());
     server.feed(&hex("'IHAVEOPT' 00000007 0000000a 00000004 'disk' 0000"));
@@ -187,14 +187,14 @@ fn a_client_that_does_not_ask_for_block_sizes_is_turned_away_where_they_are_requ
 }
 
 #[test]
-fn without_tls_starttls_is_refused_by_policy() {
+fn starttls_without_tls_refused_by_policy() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000005 00000000"));
     assert_refused(&mut server, 5, 2, "this server does without TLS");
 }
 
 #[test]
-fn where_tls_is_required_nothing_else_is_answered_before() {
+fn tls_required_before_any_other_answer() {
     let settings = Settings { exports: vec![disk()], tls: Tls::Required, ..Settings::default() };
     let mut server = Server::negotiating(settings.clone());
     for option in [3_u8, 6, 7, 8, 9, 10, 11, 99] {
@@ -218,7 +218,7 @@ fn where_tls_is_required_nothing_else_is_answered_before() {
 }
 
 #[test]
-fn bytes_after_starttls_are_left_for_the_tls_handshake() {
+fn starttls_leaves_bytes_for_handshake() {
     let settings = Settings { exports: vec![disk()], tls: Tls::Offered, ..Settings::default() };
     let mut session = Server::negotiating(settings).session;
     let stream = hex("'IHAVEOPT' 00000005 00000000 160301");
@@ -240,7 +240,7 @@ fn tls_forgets_what_was_agreed_before() {
 }
 
 #[test]
-fn the_metadata_context_is_listed_and_chosen_where_the_export_has_it() {
+fn metadata_context_listed_and_chosen() {
     let mut server = Server::of(disk());
     server.feed(&hex("'IHAVEOPT' 00000008 00000000"));
     server.take_sent();
@@ -274,7 +274,7 @@ fn set_context(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_metadata_context_holds_for_the_export_it_was_chosen_for_last() {
+fn metadata_context_holds_for_last_export() {
     let other = Export { name: "b".into(), ..disk() };
     let without = Features { block_status: false, ..disk().features };
     let without = Export { name: "c".into(), features: without, ..disk() };
@@ -306,7 +306,7 @@ fn metadata_contexts_need_structured_replies() {
 }
 
 #[test]
-fn options_beyond_the_limit_are_refused_or_end_the_session() {
+fn options_beyond_limit_end_session() {
     let limits = Limits { option_bytes_max: 20, name_bytes_max: 3, ..Limits::default() };
     let settings = Settings { exports: vec![disk()], limits, ..Settings::default() };
     let mut server = Server::negotiating(settings.clone());
@@ -324,7 +324,7 @@ fn options_beyond_the_limit_are_refused_or_end_the_session() {
 }
 
 #[test]
-fn a_client_that_never_begins_is_cut_off() {
+fn client_never_beginning_is_cut_off() {
     let limits = Limits { options_max: 3, ..Limits::default() };
     let mut server = Server::negotiating(Settings { limits, ..Settings::default() });
     server.feed(&hex("'IHAVEOPT' 00000003 00000000").repeat(3));
@@ -357,7 +357,7 @@ fn violations_say_what_was_expected() {
 }
 
 #[test]
-fn a_server_that_shuts_down_refuses_options_but_abort() {
+fn shutdown_refuses_options_but_abort() {
     let mut server = Server::of(disk());
     server.session.shut_down();
     server.feed(&go("disk"));
@@ -367,7 +367,7 @@ fn a_server_that_shuts_down_refuses_options_but_abort() {
 }
 
 #[test]
-fn a_client_may_go_when_it_was_greeted_and_not_within_its_flags() {
+fn client_may_leave_after_greeting() {
     let mut server = Server::new(Settings::default());
     assert_eq!(server.session.ended(), Ok(()));
     server.feed(&hex("0000"));
@@ -376,7 +376,7 @@ fn a_client_may_go_when_it_was_greeted_and_not_within_its_flags() {
 }
 
 #[test]
-fn a_connection_that_ends_within_an_option_ended_too_early() {
+fn connection_ending_within_option_is_early() {
     let mut server = Server::of(disk());
     assert_eq!(server.session.ended(), Ok(()));
     server.feed(&hex("'IHAVE"));
@@ -385,7 +385,7 @@ fn a_connection_that_ends_within_an_option_ended_too_early() {
 }
 
 #[test]
-fn exports_that_the_protocol_does_not_allow_are_not_offered() {
+fn exports_not_allowed_are_not_offered() {
     let sizes = |minimum, preferred, payload_max| Export {
         block_sizes: BlockSizes { minimum, preferred, payload_max },
         ..disk()
@@ -412,7 +412,7 @@ fn exports_that_the_protocol_does_not_allow_are_not_offered() {
 }
 
 #[test]
-fn a_refusal_has_no_more_words_than_a_string_may_have() {
+fn refusal_text_fits_string_limit() {
     let mut server = Server::of(disk());
     let name = "\u{1}".repeat(4096);
     let mut option = hex("'IHAVEOPT' 00000006 00001006 00001000");

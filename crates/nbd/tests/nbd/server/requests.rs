@@ -17,7 +17,7 @@ fn only_request(server: &mut Server) -> Request {
 const SPAN: Span = Span { offset: 1024, length: 512 };
 
 #[test]
-fn a_read_is_answered_by_a_simple_reply_and_its_data() {
+fn read_answered_by_simple_reply() {
     let mut server = Server::transmitting(disk());
     server.feed(&hex("25609513 0000 0000 0102030405060708 0000000000000400 00000200"));
     let request = only_request(&mut server);
@@ -26,7 +26,7 @@ fn a_read_is_answered_by_a_simple_reply_and_its_data() {
 }
 
 #[test]
-fn a_write_comes_with_its_data() {
+fn write_comes_with_data() {
     let mut server = Server::transmitting(disk());
     server.feed(&hex("25609513 0001 0001 0102030405060708 0000000000000400 00000200"));
     assert_eq!(server.session.space().map(|space| space.len()), Some(512));
@@ -38,7 +38,7 @@ fn a_write_comes_with_its_data() {
 }
 
 #[test]
-fn a_payload_is_read_in_place() {
+fn payload_is_read_in_place() {
     let mut server = Server::transmitting(disk());
     server.feed(&hex("25609513 0000 0001 0000000000000001 0000000000000400 00000200 0a0b"));
     let space = server.session.space().unwrap();
@@ -52,7 +52,7 @@ fn a_payload_is_read_in_place() {
 }
 
 #[test]
-fn a_flush_has_neither_span_nor_data() {
+fn flush_has_neither_span_nor_data() {
     let mut server = Server::transmitting(disk());
     server.feed(&hex("25609513 0000 0003 0000000000000009 0000000000000000 00000000"));
     let request = only_request(&mut server);
@@ -61,7 +61,7 @@ fn a_flush_has_neither_span_nor_data() {
 }
 
 #[test]
-fn a_disconnect_closes_without_a_reply() {
+fn disconnect_closes_without_reply() {
     let mut server = Server::transmitting(disk());
     server.feed(&hex("25609513 0000 0002 0000000000000009 0000000000000000 00000000 ffff"));
     assert_eq!(server.events, [Event::Close(Close::Disconnected)]);
@@ -91,7 +91,7 @@ fn assert_refused(export: &Export, cases: &[Refused]) {
 const SIZE: u64 = 1 << 20;
 
 #[test]
-fn what_lies_beyond_the_end_is_refused_in_the_protocols_way() {
+fn requests_beyond_end_get_protocol_errors() {
     assert_refused(
         &disk(),
         &[
@@ -109,7 +109,7 @@ fn what_lies_beyond_the_end_is_refused_in_the_protocols_way() {
 }
 
 #[test]
-fn what_is_not_aligned_or_empty_is_invalid() {
+fn requests_unaligned_or_empty_are_invalid() {
     assert_refused(
         &disk(),
         &[
@@ -129,7 +129,7 @@ fn what_is_not_aligned_or_empty_is_invalid() {
 }
 
 #[test]
-fn payloads_beyond_the_longest_are_invalid_and_effects_are_not() {
+fn payloads_beyond_longest_are_invalid() {
     let longest = 1 << 17;
     assert_refused(&disk(), &[(0, 0, 0, longest + 512, 22), (0, 1, 0, longest + 512, 22)]);
     let mut server = Server::transmitting(disk());
@@ -139,7 +139,7 @@ fn payloads_beyond_the_longest_are_invalid_and_effects_are_not() {
 }
 
 #[test]
-fn a_write_longer_than_any_payload_ends_the_session() {
+fn write_beyond_any_payload_ends_session() {
     let mut server = Server::transmitting(disk());
     server.feed(&request(0, 1, 1, 0, (1 << 25) + 1));
     assert_eq!(
@@ -149,7 +149,7 @@ fn a_write_longer_than_any_payload_ends_the_session() {
 }
 
 #[test]
-fn commands_and_flags_that_were_not_offered_are_invalid() {
+fn commands_and_flags_unoffered_are_invalid() {
     // READ with DF needs structured replies, BLOCK_STATUS a metadata context; the rest of the
     // flags do not belong to their commands or to any.
     let everything =
@@ -181,14 +181,14 @@ fn commands_and_flags_that_were_not_offered_are_invalid() {
 }
 
 #[test]
-fn writes_to_a_read_only_export_are_not_permitted() {
+fn writes_to_read_only_export_refused() {
     let export = Export { features: Features { read_only: true, ..EVERYTHING }, ..disk() };
     let cases = [(0, 1, 0, 512, 1), (0, 4, 0, 512, 1), (0, 6, 0, 512, 1), (0, 1, SIZE, 512, 1)];
     assert_refused(&export, &cases);
 }
 
 #[test]
-fn every_command_comes_out_with_its_flags() {
+fn commands_come_out_with_flags() {
     let span = SPAN;
     let cases = [
         (0, 0, Command::Read { span, dont_fragment: false }),
@@ -214,7 +214,7 @@ fn every_command_comes_out_with_its_flags() {
 }
 
 #[test]
-fn a_structured_read_is_one_chunk_that_is_the_last() {
+fn structured_read_is_one_last_chunk() {
     let mut server = Server::structured(disk());
     server.feed(&request(4, 0, 5, 1024, 512));
     let ticket = only_request(&mut server).ticket;
@@ -223,7 +223,7 @@ fn a_structured_read_is_one_chunk_that_is_the_last() {
 }
 
 #[test]
-fn a_structured_read_may_come_in_parts_holes_and_errors() {
+fn structured_read_parts_holes_and_errors() {
     let mut server = Server::structured(disk());
     server.feed(&request(0, 0, 5, 1024, 1536));
     let mut chunks = only_request(&mut server).ticket.chunks().unwrap();
@@ -237,14 +237,14 @@ fn a_structured_read_may_come_in_parts_holes_and_errors() {
 }
 
 #[test]
-fn without_structured_replies_a_read_has_no_chunks() {
+fn read_without_structured_replies_unchunked() {
     let mut server = Server::transmitting(disk());
     server.feed(&request(0, 0, 5, 1024, 512));
     assert!(only_request(&mut server).ticket.chunks().is_none());
 }
 
 #[test]
-fn errors_are_told_with_their_words_under_structured_replies() {
+fn errors_carry_words_under_structured_replies() {
     let mut server = Server::structured(disk());
     server.feed(&request(0, 3, 5, 0, 0));
     let ticket = only_request(&mut server).ticket;
@@ -262,7 +262,7 @@ fn errors_are_told_with_their_words_under_structured_replies() {
 }
 
 #[test]
-fn a_block_status_is_one_chunk_of_extents() {
+fn block_status_is_one_extents_chunk() {
     let mut server = Server::with_status(disk());
     server.feed(&request(0, 7, 5, 1024, 1024));
     let ticket = only_request(&mut server).ticket;
@@ -276,7 +276,7 @@ fn a_block_status_is_one_chunk_of_extents() {
 }
 
 #[test]
-fn no_more_requests_come_out_than_may_be_in_flight() {
+fn requests_in_flight_are_limited() {
     let limits = Limits { in_flight_max: 2, ..Limits::default() };
     let settings = Settings { exports: vec![disk()], limits, ..Settings::default() };
     let mut server = Server::negotiating(settings);
@@ -295,7 +295,7 @@ fn no_more_requests_come_out_than_may_be_in_flight() {
 }
 
 #[test]
-fn a_server_that_shuts_down_refuses_requests_and_passes_over_their_data() {
+fn shutdown_refuses_requests_and_skips_data() {
     let mut server = Server::transmitting(disk());
     server.session.shut_down();
     server.feed(&request(0, 1, 1, 0, 512)).feed(&[0; 512]).feed(&request(0, 0, 2, 0, 512));
@@ -304,7 +304,7 @@ fn a_server_that_shuts_down_refuses_requests_and_passes_over_their_data() {
 }
 
 #[test]
-fn what_is_no_request_ends_the_session() {
+fn non_request_ends_session() {
     let mut server = Server::transmitting(disk());
     server.feed(&hex("12560953 0000 0000 0000000000000001 0000000000000000 00000200"));
     assert_eq!(
@@ -314,7 +314,7 @@ fn what_is_no_request_ends_the_session() {
 }
 
 #[test]
-fn a_connection_that_ends_within_the_data_of_a_write_ended_too_early() {
+fn connection_ending_within_write_is_early() {
     let mut server = Server::transmitting(disk());
     assert_eq!(server.session.ended(), Ok(()));
     server.feed(&request(0, 1, 1, 0, 512));
@@ -323,7 +323,7 @@ fn a_connection_that_ends_within_the_data_of_a_write_ended_too_early() {
 }
 
 #[test]
-fn memory_that_is_given_back_is_used_again() {
+fn payload_memory_is_reused() {
     let mut server = Server::transmitting(disk());
     server.feed(&request(0, 1, 1, 0, 4096)).feed(&[1; 4096]);
     let data = only_request(&mut server).data;
@@ -337,7 +337,7 @@ fn memory_that_is_given_back_is_used_again() {
 }
 
 #[test]
-fn errors_of_linux_become_those_of_the_protocol() {
+fn linux_errors_map_to_protocol_errors() {
     let cases = [
         (1, Errno::Perm),
         (13, Errno::Perm),
@@ -419,7 +419,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_request_comes_out_valid_or_is_answered_with_its_error(
+    fn requests_valid_or_answered_with_error(
         frame in any_frame(),
         on in any::<[bool; 8]>(),
     ) {
@@ -459,7 +459,7 @@ proptest! {
 }
 
 #[test]
-fn a_read_too_long_for_the_length_of_a_chunk_is_an_overflow() {
+fn read_beyond_chunk_length_is_overflow() {
     let block_sizes = BlockSizes { minimum: 1, preferred: 4096, payload_max: u32::MAX };
     let mut server = Server::structured(Export { size: 1 << 40, block_sizes, ..disk() });
     server.feed(&request(0, 0, 1, 0, u32::MAX - 8));
@@ -470,7 +470,7 @@ fn a_read_too_long_for_the_length_of_a_chunk_is_an_overflow() {
 }
 
 #[test]
-fn a_block_status_has_no_more_extents_than_a_server_should_send() {
+fn block_status_bounds_extent_count() {
     let mut server = Server::with_status(Export { size: 1 << 40, ..disk() });
     server.feed(&request(0, 7, 1, 0, 1 << 30));
     let extents = vec![Extent { length: 512, ..Extent::default() }; (1 << 20) + 1];
@@ -479,7 +479,7 @@ fn a_block_status_has_no_more_extents_than_a_server_should_send() {
 }
 
 #[test]
-fn memory_for_a_payload_follows_what_has_come_and_not_what_was_announced() {
+fn payload_memory_follows_received_bytes() {
     let block_sizes = BlockSizes::default();
     let large = Export { size: 1 << 30, block_sizes, ..disk() };
     let length = 32 << 20;

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stays_one_word_and_no_comment_ends_early() {
+    fn commands_quote_names_and_comments() {
         let lines = one_move(3, "/mnt/a", "/mnt/b", "/it's here/x y");
         assert_eq!(
             lines,
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_no_empty_parts_and_codes_are_the_bytes_they_stand_for() {
+    fn commands_normalise_paths_and_decode_codes() {
         assert_eq!(relative("//a/./b//c d/"), "a/b/c d");
         assert_eq!(decoded("/a%20b%c3%A4%2"), Some("/a bä%2".to_owned()));
         assert_eq!(decoded("/%ff"), None);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_bytes_that_miss_are_counted_by_hand() {
+    fn best_possible_misses_match_hand_count() {
         // Blocks 0 and half of 1; then 0, a write, and the half again: in two cache blocks the last two reads hit.
         let reads = [(0, 12, true), (0, 8, true), (8, 8, false), (8, 4, true)];
         assert_eq!(ratios(&[], &reads), [(1.0, 1.0), (1.0 / 3.0, 0.5)]);

@@ -36,7 +36,7 @@ fn most_before(depth: u64) -> usize {
 }
 
 #[test]
-fn a_flooding_client_delays_another_one_by_a_few_requests() {
+fn flooding_client_delays_others_little() {
     // What is at the drive when one arrives, one that is chosen already, and the lead.
     let few = 2 + 1 + 4;
     for depth in [16, 256] {
@@ -46,7 +46,7 @@ fn a_flooding_client_delays_another_one_by_a_few_requests() {
 }
 
 #[test]
-fn a_promoted_task_whose_next_blocks_are_always_the_nearest_leaves_clients_their_turns() {
+fn promoted_nearest_task_leaves_clients_turns() {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
     let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
     let id = world.scheduler.tasks_mut().create(world.now, scrub.into()).unwrap();
@@ -81,7 +81,7 @@ fn heard(world: &mut TestHost) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn flushes_that_arrive_during_a_flush_share_the_next_one() {
+fn flushes_during_flush_share_next() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let first = flush_asked(&mut world, at(1));
     let sent = world.scheduler.next_command(at(1)).unwrap();

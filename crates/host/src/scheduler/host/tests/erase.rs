@@ -23,7 +23,7 @@ fn report(world: &TestHost, task: u64) -> ServedTaskReport {
 }
 
 #[test]
-fn an_erasure_waits_for_a_slow_backup_and_other_clients_do_not() {
+fn erase_waits_for_slow_backup_alone() {
     let mut world = TestHost::sized(400, 512, &[], SameTrack::Merge);
     let (backup, erasure) = erased(&mut world);
     let before = world.media.clone();
@@ -51,7 +51,7 @@ fn an_erasure_waits_for_a_slow_backup_and_other_clients_do_not() {
 }
 
 #[test]
-fn an_erasure_stops_waiting_for_a_reader_that_takes_no_data() {
+fn erase_gives_up_on_stalled_reader() {
     let mut world = TestHost::sized(400, 512, &[], SameTrack::Merge);
     let (backup, erasure) = erased(&mut world);
     world.scheduler.tasks_mut().set_room(backup, 0);
@@ -63,7 +63,7 @@ fn an_erasure_stops_waiting_for_a_reader_that_takes_no_data() {
 }
 
 #[test]
-fn a_write_behind_an_erasure_waits_for_the_copy_of_all_of_a_backups_block() {
+fn write_behind_erase_waits_for_backup_copy() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.media.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at >> 9) as u8 ^ at as u8);
     let before = world.media.clone();

@@ -37,7 +37,7 @@ fn outcomes(world: &mut TestHost) -> BTreeMap<u64, Result<(), DeviceError>> {
 }
 
 #[test]
-fn once_a_flush_has_failed_every_flush_and_fua_of_every_client_fails_and_all_else_goes_on() {
+fn failed_flush_fails_all_later_flushes() {
     type Ask = fn(&mut TestHost) -> u64;
     let asks: [(bool, Ask); 5] = [
         (false, |world| world.scheduler.arrived(Request::Flush, world.client, world.now)),
@@ -76,7 +76,7 @@ fn once_a_flush_has_failed_every_flush_and_fua_of_every_client_fails_and_all_els
 }
 
 #[test]
-fn a_failed_flush_fails_what_was_under_way_with_it() {
+fn failed_flush_fails_requests_under_way() {
     for fua in [false, true] {
         let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
         (world.scheduler.abilities.fua, world.scheduler.abilities.trim) = (fua, true);
@@ -97,7 +97,7 @@ fn a_failed_flush_fails_what_was_under_way_with_it() {
 }
 
 #[test]
-fn a_flush_that_succeeds_behind_a_fua_write_that_failed_is_not_believed() {
+fn flush_behind_failed_fua_is_not_believed() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.scheduler.abilities.fua = true;
     let write = world.write(8, vec![7; 4096], true);
@@ -113,7 +113,7 @@ fn a_flush_that_succeeds_behind_a_fua_write_that_failed_is_not_believed() {
 }
 
 #[test]
-fn a_fua_write_that_the_device_refuses_is_no_failed_flush() {
+fn refused_fua_write_is_no_failed_flush() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.scheduler.abilities.fua = true;
     let write = world.write(8, vec![7; 4096], true);

@@ -31,7 +31,7 @@ fn failures(world: &mut TestHost) -> BTreeSet<u64> {
 }
 
 #[test]
-fn once_the_device_is_gone_every_request_of_every_client_fails_and_nothing_is_sent_to_it() {
+fn gone_device_fails_every_request() {
     for by_a_command in [true, false] {
         let mut world = TestHost::sized(40, 512, &[], SameTrack::Merge);
         let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
@@ -67,7 +67,7 @@ fn once_the_device_is_gone_every_request_of_every_client_fails_and_nothing_is_se
 /// A scheduler with a client that has requests of every kind, of which the drive has some, and another one
 /// with one request; the client's connection goes.
 #[test]
-fn requests_of_a_departed_client_end_unless_the_drive_has_begun_them() {
+fn departed_client_requests_end_unless_begun() {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
     let (flood, other) = (Client::alone(1), Client::alone(2));
     world.client = flood;

@@ -7,7 +7,7 @@ use super::*;
 const MIB: u64 = 2048;
 
 #[test]
-fn every_read_brings_what_its_connection_wrote_before_it_at_any_size() {
+fn reads_see_own_writes_at_any_size() {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
     let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
     world.scheduler.tasks_mut().create(SimTime::ZERO, scrub.into()).unwrap();
@@ -50,7 +50,7 @@ fn every_read_brings_what_its_connection_wrote_before_it_at_any_size() {
 }
 
 #[test]
-fn an_error_in_a_piece_is_the_error_of_the_whole_request() {
+fn piece_error_is_error_of_request() {
     let mut world = TestHost::sized(100, 512, &[9000], SameTrack::Merge);
     let failed = world.read(0, 10 * MIB);
     let whole = world.read(5 * MIB, 10 * MIB);
@@ -108,7 +108,7 @@ fn p99(responses: &[SimDuration]) -> (SimDuration, SimDuration) {
 }
 
 #[test]
-fn a_reader_beside_48_connections_of_large_requests_waits_no_longer_than_beside_one() {
+fn reader_is_not_delayed_by_48_connections() {
     let connections: Vec<Client> =
         (0..48).map(|connection| Client { peer: 0, connection }).collect();
     let one = p99(&responses_beside(&connections[..1], 2, Op::Read));
@@ -118,7 +118,7 @@ fn a_reader_beside_48_connections_of_large_requests_waits_no_longer_than_beside_
 }
 
 #[test]
-fn a_read_does_not_wait_for_gigabytes_of_writes_of_others_that_it_overlaps_with() {
+fn read_passes_large_overlapping_writes() {
     let connections: Vec<Client> =
         (0..48).map(|connection| Client { peer: 0, connection }).collect();
     let one = p99(&responses_beside(&connections[..1], 2, Op::Write));
@@ -128,7 +128,7 @@ fn a_read_does_not_wait_for_gigabytes_of_writes_of_others_that_it_overlaps_with(
 }
 
 #[test]
-fn connections_of_one_client_move_as_many_bytes_as_each_other() {
+fn connections_of_client_move_equal_bytes() {
     let mut world = TestHost::sized(400, 512, &[], SameTrack::Merge);
     let mut sizes = BTreeMap::new();
     for connection in 0..4 {

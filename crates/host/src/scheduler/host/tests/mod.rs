@@ -324,7 +324,7 @@ fn load(world: &mut TestHost, requests: u64, seed: u64) -> BTreeMap<u64, (u64, V
 }
 
 #[test]
-fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
+fn reads_see_writes_while_gaps_read() {
     for same_track in [SameTrack::Merge, SameTrack::Distinct, SameTrack::Never] {
         let mut world = TestHost::new(&[], same_track);
         let reads = load(&mut world, 3000, 1);
@@ -342,7 +342,7 @@ fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
 }
 
 #[test]
-fn every_decision_of_the_planner_is_a_search_that_the_host_began() {
+fn planner_decisions_are_searches_of_host() {
     for tasks in [true, false] {
         let (bad, same_track) = (&[], SameTrack::Merge);
         let mut world = if tasks {
@@ -362,7 +362,7 @@ fn every_decision_of_the_planner_is_a_search_that_the_host_began() {
 }
 
 #[test]
-fn searches_cut_short_are_counted_and_reads_stay_right() {
+fn cut_short_searches_are_counted() {
     let free = [0, 2, u64::MAX].map(|deadline| {
         let mut world = TestHost { deadline, ..TestHost::new(&[], SameTrack::Merge) };
         let reads = load(&mut world, 300, 4);
@@ -379,7 +379,7 @@ fn searches_cut_short_are_counted_and_reads_stay_right() {
 }
 
 #[test]
-fn erased_blocks_read_as_zeroes_in_order_on_every_kind_of_device() {
+fn erased_blocks_read_zero_in_order() {
     let can = |trim, write_zeroes, write_zeroes_kept| {
         let flush = true;
         Abilities { flush, trim, write_zeroes, write_zeroes_kept, ..Abilities::default() }
@@ -404,7 +404,7 @@ fn erased_blocks_read_as_zeroes_in_order_on_every_kind_of_device() {
 }
 
 #[test]
-fn a_device_that_cannot_keep_space_still_makes_holes() {
+fn erase_without_kept_space_makes_holes() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let can =
         Abilities { write_zeroes: true, write_zeroes_kept: true, ..world.scheduler.abilities };
@@ -422,7 +422,7 @@ fn a_device_that_cannot_keep_space_still_makes_holes() {
 }
 
 #[test]
-fn a_trim_that_the_device_cannot_do_changes_no_block() {
+fn unsupported_trim_changes_no_block() {
     for says_it_can in [false, true] {
         let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
         world.media.fill(7);
@@ -441,7 +441,7 @@ fn a_trim_that_the_device_cannot_do_changes_no_block() {
 }
 
 #[test]
-fn a_device_with_large_sectors_is_asked_for_whole_ones_and_reads_bring_what_was_written() {
+fn large_sector_device_gets_whole_sectors() {
     for same_track in [SameTrack::Merge, SameTrack::Distinct] {
         let mut world = TestHost::sized(20, 4096, &[], same_track);
         let scrub = TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) };
@@ -458,7 +458,7 @@ fn a_device_with_large_sectors_is_asked_for_whole_ones_and_reads_bring_what_was_
 }
 
 #[test]
-fn a_large_erasure_is_one_request_in_pieces_and_overlapping_requests_wait_for_all_of_it() {
+fn large_erase_blocks_overlapping_requests() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.media.fill(7);
     let blocks = 3 * 2048 + 100;
@@ -503,7 +503,7 @@ fn one_after_the_other(scheduler: &mut HostScheduler) -> (BTreeMap<u64, SimTime>
 }
 
 #[test]
-fn a_read_waits_for_one_piece_of_many_erasures_and_small_ones_do_not_wait_for_large_ones() {
+fn read_waits_for_one_erase_piece() {
     let mut world = TestHost::sized(400, 512, &[], SameTrack::Merge);
     world.scheduler.abilities.trim = true;
     let large = world.erase(Erase::Trim, 0, 3 * 65_536, false);
@@ -517,7 +517,7 @@ fn a_read_waits_for_one_piece_of_many_erasures_and_small_ones_do_not_wait_for_la
 }
 
 #[test]
-fn an_error_of_the_device_reaches_the_requests_that_cover_it_and_no_other() {
+fn device_error_reaches_covering_requests_only() {
     let bad: Vec<u64> = (0..60).map(|number| 97 + 211 * number).collect();
     let mut world = TestHost::new(&bad, SameTrack::Merge);
     let mut prng = Prng::new(2, "reads");
@@ -540,7 +540,7 @@ fn an_error_of_the_device_reaches_the_requests_that_cover_it_and_no_other() {
 }
 
 #[test]
-fn a_fua_write_is_answered_after_its_own_flush() {
+fn fua_write_is_answered_after_flush() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let id = world.write(8, vec![7; 4096], true);
     world.settle();

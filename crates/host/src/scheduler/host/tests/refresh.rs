@@ -41,7 +41,7 @@ fn assert_all_told(report: &ServedTaskReport, refresh: &RefreshReport) {
 }
 
 #[test]
-fn a_refresh_under_load_leaves_what_clients_wrote() {
+fn refresh_under_load_keeps_client_writes() {
     for (seed, fua) in [(1, true), (2, false), (3, true), (4, false)] {
         let settings = Settings { fua, idle: false, repeats: true };
         let (mut world, id) = world(&[], settings);
@@ -79,7 +79,7 @@ fn is_over(world: &TestHost, id: u64) -> bool {
 }
 
 #[test]
-fn a_round_in_gaps_alone_rewrites_all_and_reads_it_back() {
+fn refresh_in_gaps_rewrites_and_verifies() {
     for fua in [true, false] {
         let (mut world, id) = world(&[], Settings { fua, idle: false, repeats: false });
         let before = world.media.clone();
@@ -95,7 +95,7 @@ fn a_round_in_gaps_alone_rewrites_all_and_reads_it_back() {
 }
 
 #[test]
-fn an_idle_drive_is_refreshed_and_a_promoted_task_does_not_wait_for_gaps() {
+fn refresh_runs_on_idle_drive() {
     for promotes in [true, false] {
         let (mut world, id) = world(&[], Settings { fua: false, idle: !promotes, repeats: false });
         if promotes {
@@ -109,7 +109,7 @@ fn an_idle_drive_is_refreshed_and_a_promoted_task_does_not_wait_for_gaps() {
 }
 
 #[test]
-fn each_round_of_a_refresh_reads_a_busy_block_anew() {
+fn refresh_rounds_reread_busy_block() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.scheduler.tasks.writes_by(false, 1);
     let one_block = TaskOrder::served(TaskKind::Refresh, Extent::new(1000, 8), 8);
@@ -131,7 +131,7 @@ fn each_round_of_a_refresh_reads_a_busy_block_anew() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_the_rest_of_its_block_is_refreshed() {
+fn refresh_names_unreadable_sectors() {
     let (mut world, id) = world(&[1000, 1001], Settings { fua: true, idle: true, repeats: false });
     reads_of_clients(&mut world, 6, |world| is_over(world, id));
     let (report, refresh) = report(&world, id);
@@ -141,7 +141,7 @@ fn what_cannot_be_read_is_named_and_the_rest_of_its_block_is_refreshed() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named_without_fua() {
+fn refresh_names_unwritable_blocks_without_fua() {
     for idle in [false, true] {
         let (mut world, id) = world(&[], Settings { fua: false, idle, repeats: false });
         world.unwritable = 1003..1004;
@@ -154,7 +154,7 @@ fn what_cannot_be_written_is_named_without_fua() {
 }
 
 #[test]
-fn a_block_that_reads_back_differently_is_named() {
+fn refresh_names_blocks_that_differ() {
     let (mut world, id) = world(&[], Settings { fua: true, idle: false, repeats: false });
     // Somebody else writes where the first write has just been.
     while world.scheduler.account().free_written_blocks == 0 {
@@ -174,7 +174,7 @@ fn a_block_that_reads_back_differently_is_named() {
 }
 
 #[test]
-fn a_write_of_a_client_before_the_rewrite_cancels_it() {
+fn client_write_cancels_pending_rewrite() {
     let (mut world, id) = world(&[], Settings { fua: true, idle: false, repeats: false });
     reads_of_clients(&mut world, 9, |world| world.scheduler.account().free_blocks > 2000);
     let kept = |world: &TestHost, start: u64| world.scheduler.tasks.to_write(Lbn::new(start), 8);
@@ -197,7 +197,7 @@ fn a_write_of_a_client_before_the_rewrite_cancels_it() {
 
 /// A device may have done a read before a write that it answers first.
 #[test]
-fn what_a_read_brings_that_was_at_the_device_while_a_client_wrote_is_not_kept() {
+fn read_overlapping_client_write_is_dropped() {
     let (mut world, _) = world(&[], Settings { fua: true, idle: false, repeats: false });
     let gap_read = |world: &TestHost| {
         let of = |command: &Command| command.op == Op::Read && command.foreground.is_none();
@@ -231,7 +231,7 @@ fn what_a_read_brings_that_was_at_the_device_while_a_client_wrote_is_not_kept() 
 
 /// A device may reorder its commands: the older data would be on the media in the end.
 #[test]
-fn a_write_of_a_client_waits_for_the_rewrite_that_is_at_the_device() {
+fn client_write_waits_for_running_rewrite() {
     let (mut world, _) = world(&[], Settings { fua: true, idle: false, repeats: false });
     let mut prng = Prng::new(13, "clients that read");
     let rewrite = loop {
@@ -257,7 +257,7 @@ fn a_write_of_a_client_waits_for_the_rewrite_that_is_at_the_device() {
 }
 
 #[test]
-fn a_flush_that_failed_ends_refreshes_and_none_begins() {
+fn failed_flush_ends_refreshes() {
     let (mut world, id) = world(&[], Settings { fua: false, idle: false, repeats: false });
     let why = DeviceError { kind: DeviceErrorKind::Io, message: "no media".into() };
     world.scheduler.fua_failed(&why);
@@ -268,7 +268,7 @@ fn a_flush_that_failed_ends_refreshes_and_none_begins() {
 }
 
 #[test]
-fn a_refresh_takes_no_reader_no_tail_and_no_part_of_a_sector() {
+fn refresh_refuses_reader_tail_and_part_sector() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.scheduler.tasks.writes_by(true, 8);
     let whole = world.whole(TaskKind::Refresh);

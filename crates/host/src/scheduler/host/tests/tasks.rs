@@ -78,7 +78,7 @@ fn named(report: &ServedTaskReport) -> Vec<u64> {
 }
 
 #[test]
-fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
+fn scan_hands_on_each_block_once() {
     for same_track in [SameTrack::Merge, SameTrack::Distinct] {
         let mut world = TestHost::without_tasks(&[], same_track);
         world.fill();
@@ -97,7 +97,7 @@ fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
 }
 
 #[test]
-fn a_task_of_extents_hands_on_each_of_their_blocks_once_and_no_other() {
+fn extent_task_hands_on_blocks_once() {
     for (kind, writes) in [(TaskKind::Scan, 0.0), (TaskKind::Backup, 0.5)] {
         let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
         world.fill();
@@ -129,7 +129,7 @@ fn a_task_of_extents_hands_on_each_of_their_blocks_once_and_no_other() {
 }
 
 #[test]
-fn a_backup_has_the_data_of_its_beginning_under_any_writes() {
+fn backup_is_snapshot_under_writes() {
     for seed in 1..4 {
         let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
         world.fill();
@@ -146,7 +146,7 @@ fn a_backup_has_the_data_of_its_beginning_under_any_writes() {
 }
 
 #[test]
-fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
+fn backup_is_snapshot_under_full_erase() {
     for can in [true, false] {
         let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
         world.scheduler.abilities = Abilities { write_zeroes: can, ..world.scheduler.abilities };
@@ -176,7 +176,7 @@ fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
 }
 
 #[test]
-fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
+fn backup_continues_with_missing_blocks_only() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
     let half = world.blocks() / 2 / 2048 * 2048;
@@ -200,7 +200,7 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
 }
 
 #[test]
-fn a_backup_has_no_data_read_before_it_began() {
+fn backup_has_no_earlier_reads() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
     world.create(TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) });
@@ -264,14 +264,14 @@ fn written_over(bad: &[u64], start: u64) -> (SimDuration, ServedTaskReport) {
 }
 
 #[test]
-fn bad_sectors_under_a_write_cost_a_backup_no_other_block() {
+fn backup_loses_only_bad_sectors() {
     let bad = [1003, 1004, 1200];
     let (_, report) = written_over(&bad, 512);
     assert_eq!(named(&report), bad);
 }
 
 #[test]
-fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
+fn unreadable_large_sectors_are_named_whole() {
     let mut world = TestHost::sized(20, 4096, &[1003, 5000], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
@@ -291,7 +291,7 @@ fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
 }
 
 #[test]
-fn a_task_that_splits_a_sector_is_refused_with_the_allowed_multiple() {
+fn task_splitting_sector_is_refused() {
     let mut world = TestHost::sized(20, 4096, &[], SameTrack::Merge);
     let mut refused = |start, blocks, size| {
         let spec = TaskOrder::served(TaskKind::Scan, Extent::new(start, blocks), size);
@@ -304,7 +304,7 @@ fn a_task_that_splits_a_sector_is_refused_with_the_allowed_multiple() {
 }
 
 #[test]
-fn a_write_over_many_bad_sectors_does_not_wait_for_each_of_them() {
+fn write_over_bad_sectors_is_fast() {
     let bad: Vec<u64> = (512..1536).step_by(2).collect();
     let (took, report) = written_over(&bad, 512);
     let named = named(&report);
@@ -314,7 +314,7 @@ fn a_write_over_many_bad_sectors_does_not_wait_for_each_of_them() {
 }
 
 #[test]
-fn a_backup_reads_before_a_large_write_in_few_requests() {
+fn backup_reads_before_write_in_few_requests() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.create(read_by(world.whole(TaskKind::Backup)));
     world.run_until(world.now + us(1000));
@@ -328,7 +328,7 @@ fn a_backup_reads_before_a_large_write_in_few_requests() {
 }
 
 #[test]
-fn a_task_that_never_gets_its_idle_time_lets_clients_proceed() {
+fn task_without_idle_time_lets_clients_proceed() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let never = Some(SimDuration::from_secs(365 * 24 * 3600));
     let id = world.create(TaskOrder { idle_after: never, ..world.whole(TaskKind::Scan) });
@@ -339,7 +339,7 @@ fn a_task_that_never_gets_its_idle_time_lets_clients_proceed() {
 }
 
 #[test]
-fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
+fn readerless_tasks_are_limited_and_end() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let spec = read_by(world.whole(TaskKind::Scan));
     let create = |world: &mut TestHost| world.scheduler.tasks_mut().create(world.now, spec.clone());
@@ -356,7 +356,7 @@ fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
 }
 
 #[test]
-fn what_comes_first_of_a_sample_is_where_clients_are_and_its_account_says_so() {
+fn sample_account_tells_bias_to_clients() {
     let mut world = TestHost::without_tasks(&[4001], SameTrack::Merge);
     let range = world.whole(TaskKind::Scrub).range();
     let units = range.blocks.get() / 8;
@@ -392,7 +392,7 @@ fn what_comes_first_of_a_sample_is_where_clients_are_and_its_account_says_so() {
 }
 
 #[test]
-fn a_scan_that_is_no_backup_lets_writes_pass() {
+fn scan_lets_writes_pass() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
     let before = world.media.clone();
@@ -403,7 +403,7 @@ fn a_scan_that_is_no_backup_lets_writes_pass() {
 }
 
 #[test]
-fn blocks_without_room_are_read_again_and_none_is_lost() {
+fn blocks_without_room_are_reread() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
@@ -425,7 +425,7 @@ fn blocks_without_room_are_read_again_and_none_is_lost() {
 }
 
 #[test]
-fn a_scrub_names_the_blocks_that_cannot_be_read_and_no_other() {
+fn scrub_names_exactly_unreadable_blocks() {
     let bad = [5, 6, 4000, 9000, 9007, 13_001];
     let mut world = TestHost::without_tasks(&bad, SameTrack::Distinct);
     let id = world.create(world.whole(TaskKind::Scrub));
@@ -439,7 +439,7 @@ fn a_scrub_names_the_blocks_that_cannot_be_read_and_no_other() {
 }
 
 #[test]
-fn the_reader_gets_the_data_around_a_bad_block() {
+fn reader_gets_data_around_bad_block() {
     let bad = [700, 9000];
     let mut world = TestHost::without_tasks(&bad, SameTrack::Merge);
     world.fill();
@@ -456,7 +456,7 @@ fn the_reader_gets_the_data_around_a_bad_block() {
 }
 
 #[test]
-fn work_in_idle_time_is_never_due() {
+fn idle_work_is_never_due() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.read(0, 8);
     let idle_after = Some(us(100_000));
@@ -469,7 +469,7 @@ fn work_in_idle_time_is_never_due() {
 }
 
 #[test]
-fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
+fn idle_time_is_used_if_asked() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let patient = world.create(world.whole(TaskKind::Scrub));
     world.run_until(world.now + us(5_000_000));
@@ -490,7 +490,7 @@ fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
 }
 
 #[test]
-fn a_promoted_task_ends_without_gaps_and_predicts_its_end() {
+fn promoted_task_ends_without_gaps() {
     let mut world = TestHost::without_tasks(&[3333], SameTrack::Merge);
     let id = world.create(world.whole(TaskKind::Scrub));
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
@@ -514,7 +514,7 @@ fn scanned(promote_tail: Option<PromoteTail>) -> ServedTaskReport {
 }
 
 #[test]
-fn the_last_blocks_of_a_round_are_promoted_within_their_cost() {
+fn tail_of_round_is_promoted_within_cost() {
     let without = scanned(None);
     assert_eq!(without.tail_head, SimDuration::ZERO);
     let mut before =
@@ -531,7 +531,7 @@ fn the_last_blocks_of_a_round_are_promoted_within_their_cost() {
 }
 
 #[test]
-fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
+fn aborted_task_drops_reads_at_once() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let id = world.create(read_by(world.whole(TaskKind::Scan)));
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
@@ -548,7 +548,7 @@ fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
 }
 
 #[test]
-fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again() {
+fn repeating_task_forgets_rereadable_blocks() {
     let mut world = TestHost::without_tasks(&[4000], SameTrack::Distinct);
     let id = world.create(TaskOrder { repeat: true, ..world.whole(TaskKind::Scrub) });
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
@@ -565,7 +565,7 @@ fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again(
 }
 
 #[test]
-fn from_its_half_on_the_predicted_end_of_a_scan_is_off_by_at_most_a_half() {
+fn predicted_scan_end_is_within_half() {
     for (seed, size, outstanding) in [(1, 8, 1), (2, 8, 6), (5, 32, 3)] {
         let mut world = TestHost::sized(300, 512, &[], SameTrack::Merge);
         let id =
@@ -594,7 +594,7 @@ fn from_its_half_on_the_predicted_end_of_a_scan_is_off_by_at_most_a_half() {
 }
 
 #[test]
-fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
+fn predicted_backup_end_is_within_half() {
     for (seed, writes, is_beside) in [(1, 0.3, false), (2, 0.3, true), (3, 0.8, true)] {
         let mut world = TestHost::sized(60, 512, &[], SameTrack::Merge);
         let backup = TaskOrder { block_size: blocks(32), ..world.whole(TaskKind::Backup) };
@@ -637,7 +637,7 @@ fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
 /// Upkeep for the next decision: a planner shows where blocks that come in pieces are begun; its bounds are
 /// brought up to date in the same step.
 #[test]
-fn upkeep_for_the_next_decision_is_done_between_decisions() {
+fn upkeep_runs_between_decisions() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let drive = Arc::clone(world.scheduler.tasks_mut().planner().drive());
     // Longer than a track, and there is memory for one of them.

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_found_by_their_number_or_their_source() {
+    fn mounts_found_by_number_or_source() {
         let mounts = "\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 40 22 0:35 /home /home rw - btrfs /dev/sdb rw

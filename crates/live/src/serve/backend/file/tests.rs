@@ -65,7 +65,7 @@ impl Trial {
 const WRITE: DeviceOp = DeviceOp::Write { fua: false };
 
 #[test]
-fn written_blocks_are_read_back_and_are_in_the_file() {
+fn written_blocks_read_back_from_file() {
     for io in ways() {
         let trial = opened(1 << 20, io);
         assert_eq!((trial.device.blocks(), trial.device.io()), (Blocks::new(2048), io));
@@ -82,7 +82,7 @@ fn written_blocks_are_read_back_and_are_in_the_file() {
 }
 
 #[test]
-fn a_file_is_read_and_written_by_threads_unless_the_ring_is_asked_for() {
+fn file_uses_threads_unless_ring_asked() {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(4096).unwrap();
     let device = FileBackend::open(file.path(), Claim::Exclusive, None, 4, back().0).unwrap();
@@ -90,7 +90,7 @@ fn a_file_is_read_and_written_by_threads_unless_the_ring_is_asked_for() {
 }
 
 #[test]
-fn zeroes_take_no_space_unless_it_is_kept() {
+fn zeroes_take_no_space_unless_kept() {
     for io in ways() {
         let trial = opened(1 << 20, io);
         let room_after = |what| {
@@ -114,7 +114,7 @@ fn zeroes_take_no_space_unless_it_is_kept() {
 }
 
 #[test]
-fn discard_support_comes_from_the_system_s_files_of_a_device_and_its_partitions() {
+fn discard_support_read_from_sysfs() {
     let sysfs = tempfile::tempdir().unwrap();
     let (drive, partition) = (sysfs.path().join("sda"), sysfs.path().join("sda/sda1"));
     std::fs::create_dir_all(drive.join("queue")).unwrap();
@@ -154,7 +154,7 @@ impl Drop for LoopDevice {
 }
 
 #[test]
-fn read_only_devices_are_known_from_the_system_s_files() {
+fn read_only_device_known_from_sysfs() {
     let sysfs = tempfile::tempdir().unwrap();
     assert!(!is_read_only(sysfs.path()), "nothing is said");
     for (text, is) in [("0\n", false), ("1\n", true)] {
@@ -164,7 +164,7 @@ fn read_only_devices_are_known_from_the_system_s_files() {
 }
 
 #[test]
-fn a_device_that_takes_no_writes_is_refused_unless_it_is_only_to_be_read() {
+fn read_only_device_refused_for_writing() {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let Some(device) = LoopDevice::new(file.path(), &["--read-only"]) else { return };
@@ -180,7 +180,7 @@ fn a_device_that_takes_no_writes_is_refused_unless_it_is_only_to_be_read() {
 }
 
 #[test]
-fn the_sectors_of_a_device_are_those_that_the_system_tells_of() {
+fn device_sectors_read_from_system() {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let Some(device) = LoopDevice::new(file.path(), &["--sector-size", "4096"]) else { return };
@@ -257,7 +257,7 @@ fn busy(path: &Path) -> String {
 }
 
 #[test]
-fn a_mounted_device_is_not_served() {
+fn mounted_device_is_not_served() {
     let Some((_file, device)) = loop_device() else { return };
     let (is_made, said) = run("mkfs.ext4", &["-q"], &device.0);
     assert!(is_made, "{said}");
@@ -274,7 +274,7 @@ fn a_mounted_device_is_not_served() {
 }
 
 #[test]
-fn a_device_is_not_served_twice_by_another_node() {
+fn device_not_served_twice_by_other_node() {
     let Some((_file, device)) = loop_device() else { return };
     let folder = tempfile::tempdir().unwrap();
     let node = folder.path().join("node");
@@ -296,7 +296,7 @@ fn a_device_is_not_served_twice_by_another_node() {
 }
 
 #[test]
-fn mkfs_of_a_served_device_is_refused_by_the_system() {
+fn mkfs_of_served_device_is_refused() {
     let Some((_file, device)) = loop_device() else { return };
     let served = claimed(&device.0, Claim::Exclusive).unwrap();
     let (is_made, said) = run("mkfs.ext4", &["-q", "-F"], &device.0);
@@ -307,7 +307,7 @@ fn mkfs_of_a_served_device_is_refused_by_the_system() {
 }
 
 #[test]
-fn a_loops_file_is_not_served_beside_the_loop() {
+fn loop_file_not_served_beside_loop() {
     let Some((file, device)) = loop_device() else { return };
     let behind = format!("behind {}", device.0.display());
     assert!(busy(file.path()).contains(&behind));
@@ -326,7 +326,7 @@ fn a_loops_file_is_not_served_beside_the_loop() {
 }
 
 #[test]
-fn a_read_past_the_end_fails_by_itself() {
+fn read_past_end_fails_alone() {
     for io in ways() {
         let trial = opened(1 << 20, io);
         assert!(trial.call(DeviceOp::Read, 2047, vec![0; 4096]).is_err(), "{io:?}");
@@ -335,7 +335,7 @@ fn a_read_past_the_end_fails_by_itself() {
 }
 
 #[test]
-fn a_file_that_is_opened_to_be_read_takes_no_writes() {
+fn read_only_file_takes_no_writes() {
     for io in ways() {
         let file = NamedTempFile::new().unwrap();
         file.as_file().set_len(4096).unwrap();
@@ -349,7 +349,7 @@ fn a_file_that_is_opened_to_be_read_takes_no_writes() {
 }
 
 #[test]
-fn a_device_that_is_gone_is_told_from_one_that_cannot_read_a_block() {
+fn device_gone_differs_from_unreadable_block() {
     for io in ways() {
         let trial = opened(1 << 20, io);
         trial.file.as_file().set_len(4096).unwrap();
@@ -370,7 +370,7 @@ fn a_device_that_is_gone_is_told_from_one_that_cannot_read_a_block() {
 }
 
 #[test]
-fn a_file_that_is_empty_or_in_use_or_missing_is_refused_with_its_name() {
+fn file_empty_busy_or_missing_is_refused() {
     let trial = opened(1 << 20, Io::Threads);
     let error = |path: &Path| {
         FileBackend::open(path, Claim::Exclusive, None, 1, back().0).err().unwrap().to_string()
@@ -382,7 +382,7 @@ fn a_file_that_is_empty_or_in_use_or_missing_is_refused_with_its_name() {
 }
 
 #[test]
-fn dropping_a_device_completes_all_its_commands() {
+fn device_drop_completes_all_commands() {
     for io in ways() {
         let Trial { device, told, file } = opened(1 << 20, io);
         for id in 0..64 {
@@ -423,7 +423,7 @@ fn slept(file: File) -> Option<(Sender<DeviceCommand>, Ringer, Receiver<BackendC
 const KEPT: DeviceOp = DeviceOp::WriteZeroes { blocks: 8, keep: true };
 
 #[test]
-fn commands_that_complete_at_once_do_not_put_the_ring_to_sleep() {
+fn ring_stays_awake_after_instant_completions() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
     let Some((commands, ringer, told)) = slept(file) else { return };
@@ -436,7 +436,7 @@ fn commands_that_complete_at_once_do_not_put_the_ring_to_sleep() {
 }
 
 #[test]
-fn a_command_is_begun_while_the_first_since_long_is_under_way() {
+fn ring_begins_command_during_slow_first() {
     // A read of it waits.
     let (reader, writer) = io::pipe().unwrap();
     let file = File::from(std::os::fd::OwnedFd::from(reader));
@@ -525,7 +525,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_was_cut_short_is_gone_and_no_write_makes_it_grow_again() {
+fn file_cut_short_is_gone() {
     for io in ways() {
         let trial = opened(1 << 20, io);
         trial.file.as_file().set_len(1 << 19).unwrap();

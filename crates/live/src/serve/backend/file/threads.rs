@@ -66,7 +66,7 @@ mod tests {
     use crate::serve::backend::file::Buffer;
 
     #[test]
-    fn a_flush_asks_for_a_sync() {
+    fn flush_asks_for_sync() {
         let (what, buffer) = (DeviceOp::Flush, Buffer::of(Vec::new()));
         let mut work = Work { id: 1, what, offset: 0, length: 0, buffer, data: Vec::new() };
         // The system refuses to sync this file.

@@ -244,14 +244,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_is_skipped_only_where_the_system_forbids_rings() {
+    fn uring_tests_skipped_only_where_forbidden() {
         let says = |errno: Errno, disabled| is_its_will(&errno.into(), disabled);
         assert!(says(Errno::NOSYS, "") && says(Errno::PERM, "0\n") && says(Errno::INVAL, "2\n"));
         assert!(!says(Errno::INVAL, "0\n") && !says(Errno::NOMEM, ""));
     }
 
     #[test]
-    fn a_completion_is_the_whole_a_part_an_end_or_an_error() {
+    fn uring_completion_outcomes() {
         let over = |result, left| match outcome(result, left) {
             Outcome::Over(result) => result.map_err(|error| error.kind()),
             other => panic!("{other:?}"),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_completions_are_put_together() {
+    fn uring_joins_partial_completions() {
         let Some(mut ring) = ring() else { return };
         let (reader, mut writer) = io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_asks_for_a_sync() {
+    fn flush_asks_for_sync() {
         let Some(mut ring) = ring() else { return };
         // The system refuses to sync this file.
         let (file, buffer) = (Arc::new(File::open("/dev/null").unwrap()), Buffer::of(Vec::new()));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_ends_after_the_commands_under_way() {
+    fn uring_ends_after_pending_commands() {
         let Some(mut ring) = ring() else { return };
         let (reader, mut writer) = io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_cannot_wait_ends_with_the_completions_it_has() {
+    fn uring_ends_when_unable_to_wait() {
         let Some(mut ring) = ring() else { return };
         let (reader, mut writer) = io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));

@@ -89,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_unlinked_under_its_server_is_said() {
+    fn watch_reports_unlinked_file() {
         let text = said(|path| fs::remove_file(path).unwrap());
         assert!(text.contains("was removed while it is served"), "{text}");
     }
 
     #[test]
-    fn a_file_that_was_replaced_or_renamed_under_its_server_is_said() {
+    fn watch_reports_replaced_or_renamed_file() {
         let text = said(|path| {
             let other = path.with_extension("new");
             fs::hard_link(path, path.with_extension("kept")).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_ends_with_its_file() {
+    fn watch_ends_with_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
         fs::write(&path, "data").unwrap();
