@@ -598,8 +598,8 @@ class Step2(TypedDict, total=False):
 Step: TypeAlias = "Step1 | Step2"
 """A step of a timeout, up or down."""
 
-TaskKind: TypeAlias = Literal["scan", "scrub", "backup", "write", "compare", "prefetch", "write-back"]
-"""Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison; prefetching and write-back last as long as the workload."""
+TaskKind: TypeAlias = Literal["scan", "scrub", "backup", "write", "compare"]
+"""Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison."""
 
 class TaskOrder(TypedDict, total=False):
     """A background task: an entry of `freeblock.tasks` in an experiment, and what a server is asked for."""
@@ -613,7 +613,7 @@ class TaskOrder(TypedDict, total=False):
     length: "Bytes | None"
     """Length from there on; when absent, the rest of the arm, and for a comparison as much as its two versions have room for."""
     memory: "Bytes | None"
-    """Memory of a comparison, of prefetching or of write-back, on each arm of each drive; when absent 4 MiB."""
+    """Memory of a comparison, on each arm of each drive; when absent 4 MiB."""
     name: "str | None"
     """Name in reports; when absent the kind, with a number where there are several."""
     other_start: "Bytes | None"
@@ -630,8 +630,6 @@ class TaskOrder(TypedDict, total=False):
     """A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3."""
     start: "Bytes"
     """First byte of the task's blocks, on each arm."""
-    tracks_ahead: "int | None"
-    """Whole tracks behind that of a read which prefetching reads as well; when absent none."""
 
 
 ThinkTimeDistribution: TypeAlias = Literal["constant", "exponential"]

@@ -7,6 +7,8 @@ use freewheel_units::{Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cooling::CoolingUnit;
+
 /// Files that lie on the disks of the array, each where the placement puts it. Requests come as a Poisson
 /// process to the files of `classes`, or at the times of a web server's `log`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -277,16 +279,16 @@ pub struct MoreDisks {
 #[serde(deny_unknown_fields, default)]
 pub struct CoolingConfig {
     /// From one look at the disks to the next: a time, or a number of clients' requests.
-    pub every: CoolingEvery,
+    pub every: CoolingStep,
     /// Share by which the hottest disk must exceed the mean.
     pub threshold: f64,
     /// Unit in which heat is counted.
     pub heat: HeatConfig,
     /// Condition under which a move is worth it: `{ variance = "1h" }`, which also counts what the move
     /// itself costs, or tr96's `target-stays-cooler`.
-    pub rule: CoolingRuleConfig,
+    pub rule: CoolingRule,
     /// Parts that move, and their targets: `extents`, or `fragments` as in the traces of tr96.
-    pub unit: CoolingUnitConfig,
+    pub unit: CoolingUnit,
     /// True if requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
     /// True if only disks are cooled at which more requests wait or are served than at the mean disk:
@@ -321,14 +323,15 @@ pub struct CoolingConfig {
 
 impl Default for CoolingConfig {
     /// Threshold of tr96, and its step of 100 requests at the 100 requests a second in the middle of its
-    /// tables. It states neither the number of accesses nor the size of a piece.
+    /// tables. It states neither the number of accesses nor the size of a piece. The load is taken to stay
+    /// for an hour.
     fn default() -> Self {
         Self {
-            every: CoolingEvery::Time(SimDuration::from_secs(1)),
+            every: CoolingStep::Time(SimDuration::from_secs(1)),
             threshold: 0.05,
             heat: HeatConfig::default(),
-            rule: CoolingRuleConfig::default(),
-            unit: CoolingUnitConfig::default(),
+            rule: CoolingRule::Variance(SimDuration::from_secs(3600)),
+            unit: CoolingUnit::default(),
             queue_veto: false,
             waits: true,
             waits_factor: 1.5,
@@ -349,22 +352,12 @@ impl Default for CoolingConfig {
 /// From one look at the disks to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a time as \"1s\", or a number of requests as 100")]
-pub enum CoolingEvery {
+#[schemars(rename = "CoolingEvery")]
+pub enum CoolingStep {
     /// A time, also while clients are idle.
     Time(SimDuration),
     /// Clients' requests, as in the tables of tr96.
     Requests(u64),
-}
-
-/// Parts that move at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CoolingUnitConfig {
-    /// Extents, the hottest for its size first, to disks without another extent of the file.
-    #[default]
-    Extents,
-    /// The same parts, the hottest first, to any other disk: balance goes before parallelism.
-    Fragments,
 }
 
 /// Way in which moves are copied.
@@ -393,18 +386,12 @@ pub enum HeatConfig {
 /// Condition under which a move is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum CoolingRuleConfig {
+#[schemars(rename = "CoolingRuleConfig")]
+pub enum CoolingRule {
     /// The target stays cooler than the source was. At light load such moves cost more than they bring.
     TargetStaysCooler,
     /// Within this time the disks' heat variance falls by more than the move costs.
     Variance(SimDuration),
-}
-
-impl Default for CoolingRuleConfig {
-    /// A load that stays for an hour.
-    fn default() -> Self {
-        Self::Variance(SimDuration::from_secs(3600))
-    }
 }
 
 impl FilesWorkload {
@@ -620,10 +607,10 @@ impl CoolingConfig {
     fn check(&self) -> Result<(), String> {
         let Self { every, threshold, accesses, piece, rate, .. } = *self;
         match every {
-            CoolingEvery::Requests(0) => {
+            CoolingStep::Requests(0) => {
                 return Err("`cooling.every` is 0: at least 1 request is needed".into());
             }
-            CoolingEvery::Time(time) if time < STEP_MIN => {
+            CoolingStep::Time(time) if time < STEP_MIN => {
                 return Err(format!("`cooling.every` is {time}: at least {STEP_MIN} is needed"));
             }
             _ => {}

@@ -4,10 +4,9 @@
 use freewheel_freeblock::tasks::{CADENCE, Event, TaskId, TaskKind, Tasks};
 use freewheel_freeblock::uses::{backup, sample};
 use freewheel_freeblock::{Options, Rule};
+use freewheel_model::cache::{OpportunisticSpec, StorageCacheSpec, WriteBufferSpec};
 use freewheel_sim::background::{CompareResult, FreeblockConfig, TaskOrder, UseResult};
-use freewheel_sim::config::{
-    CacheConfig, ConfigError, OpportunisticConfig, SimConfig, Workload, WriteBufferConfig,
-};
+use freewheel_sim::config::{ConfigError, SimConfig, Workload};
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::{CacheWork, PrefetchWorth, library};
 use freewheel_units::{Bytes, SimTime};
@@ -38,8 +37,8 @@ fn experiment(context: &Context<'_>, read_share: f64, local_share: f64) -> SimCo
 }
 
 /// Work of a cache in front of the drive. All transactions are in it at once, so its hits wait for nothing.
-fn cached(config: &SimConfig, cache: CacheConfig) -> Result<CacheWork, ConfigError> {
-    let cache = CacheConfig { block_size: BLOCK_SIZE, queue_depth: MPL, ..cache };
+fn cached(config: &SimConfig, cache: StorageCacheSpec) -> Result<CacheWork, ConfigError> {
+    let cache = StorageCacheSpec { block_size: BLOCK_SIZE, queue_depth: MPL, ..cache };
     let config = SimConfig { cache: Some(cache), ..config.clone() };
     let result = Experiment::new(config)?.run()?;
     Ok(result.cache.expect("an experiment with a cache"))
@@ -65,50 +64,47 @@ fn hit_percent(work: &CacheWork) -> f64 {
     100.0 * (1.0 - work.read_misses as f64 / work.reads as f64)
 }
 
-/// The head reads on behind a read until it must leave, or reads what passes before the next. The same
-/// cache without either is the control.
+/// What passes the head before the blocks of a read enters the cache. The same cache without that is the
+/// control.
 fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
     let config = experiment(context, READ_SHARE, LOCAL_SHARE);
-    let cache = CacheConfig { size: MEMORY, ..CacheConfig::default() };
-    let in_gaps = OpportunisticConfig {
-        free_blocks: true,
-        just_in_time_seek: true,
-        ..OpportunisticConfig::default()
-    };
-    let with = cached(&config, CacheConfig { opportunistic: in_gaps, ..cache.clone() })?;
+    let cache = StorageCacheSpec { size: MEMORY, ..StorageCacheSpec::default() };
+    let in_gaps = OpportunisticSpec { free_blocks: true, ..OpportunisticSpec::default() };
+    let with = cached(&config, StorageCacheSpec { opportunistic: in_gaps, ..cache })?;
     let without = cached(&config, cache)?;
     let quantity = "reads that prefetching had in memory, 70 % near the one before";
     let row = context.measured(quantity, "%", hit_percent(&with) - hit_percent(&without));
-    let [brought, used] =
-        [|worth: &PrefetchWorth| worth.brought_bytes, |worth: &PrefetchWorth| worth.used_bytes]
-            .map(|of| of(&with.prefetch.free_blocks) + of(&with.prefetch.just_in_time_seek));
+    let PrefetchWorth { brought_bytes, used_bytes, .. } = with.prefetch.free_blocks;
     Ok(row.noted(format!(
-        "{:.1} % of the reads needed no fetch, and {:.1} % without prefetching; gaps brought {}, {:.0} % of it used",
+        "{:.1} % of the reads needed no fetch, and {:.1} % without prefetching; gaps brought {}, {:.1} % of it used",
         hit_percent(&with),
         hit_percent(&without),
-        Bytes::new(brought).human(),
-        100.0 * used as f64 / brought as f64,
+        Bytes::new(brought_bytes).human(),
+        100.0 * used_bytes as f64 / brought_bytes as f64,
     )))
 }
 
 /// Most dirty blocks. Assumed: so few that some have to be destaged.
-const DIRTY_MAX: u64 = 128;
+const DIRTY_MAX: u64 = 512;
 
 /// Writes that a write buffer saves the drive: gaps wrote their blocks, or other data replaced them.
 fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let buffer = WriteBufferConfig {
+    let buffer = WriteBufferSpec {
         size: Bytes::new(DIRTY_MAX * BLOCK_SIZE.get()),
         // Nothing is destaged as long as there is room.
         high_mark: 1.0,
         low_mark: 1.0,
         max_age: None,
         destage_in_gaps: true,
-        ..WriteBufferConfig::default()
+        ..WriteBufferSpec::default()
     };
-    let cache =
-        CacheConfig { size: Bytes::ZERO, write_buffer: Some(buffer), ..CacheConfig::default() };
+    let cache = StorageCacheSpec {
+        size: Bytes::ZERO,
+        write_buffer: Some(buffer),
+        ..StorageCacheSpec::default()
+    };
     let work = cached(&experiment(context, READ_SHARE, 0.0), cache)?;
-    let quantity = "writes that need no foreground request, with 128 dirty blocks at most";
+    let quantity = "writes that need no foreground request, with 512 dirty blocks at most";
     let percent = 100.0 * (1.0 - work.destages as f64 / work.writes as f64);
     let row = context.measured(quantity, "%", percent);
     Ok(row.noted(format!(

@@ -149,7 +149,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.uses",
         title: "What free bandwidth is good for: prefetching, prewriting, comparing, sampling",
-        setting: "as figure 8, MPL 10, FCFS; blocks of 4 KB, 4 MiB of memory",
+        setting: "as figure 8, MPL 10, FCFS; blocks of 4 KB, 2 or 4 MiB of memory",
         run: beyond_uses::uses,
     },
     Claim {

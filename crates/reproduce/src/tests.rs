@@ -112,7 +112,7 @@ const CORRIDORS: &[(&str, &str, f64, f64)] = &[
     ("beyond.uses", "reads that prefetching had in memory, 70 % near the one before", 2.6, 5.2),
     (
         "beyond.uses",
-        "writes that need no foreground request, with 128 dirty blocks at most",
+        "writes that need no foreground request, with 512 dirty blocks at most",
         86.0,
         98.0,
     ),

@@ -1,6 +1,7 @@
 //! Write buffers of tr03: bursts (figure 9), repeated writes (10), marks and age (11 to 13, A-18).
 
-use freewheel_sim::config::{ConfigError, WriteBufferConfig};
+use freewheel_model::cache::WriteBufferSpec;
+use freewheel_sim::config::ConfigError;
 use freewheel_study::fit::{Form, fit};
 use freewheel_units::{Bytes, SimDuration};
 
@@ -12,11 +13,11 @@ use super::tr03_measure::{WRITE_MISSES, WRITE_RESPONSE, WRITE_SERVICE};
 use super::tr03_system::{Base, System};
 use super::{Context, Outcome, Row};
 
-fn buffer(system: &mut System, change: impl Fn(&mut WriteBufferConfig)) {
+fn buffer(system: &mut System, change: impl Fn(&mut WriteBufferSpec)) {
     system.cache.write_buffer.iter_mut().for_each(change);
 }
 
-fn marks(low: f64, high: f64) -> impl Fn(&mut WriteBufferConfig) {
+fn marks(low: f64, high: f64) -> impl Fn(&mut WriteBufferSpec) {
     move |buffer| (buffer.low_mark, buffer.high_mark) = (low, high)
 }
 

@@ -1,6 +1,7 @@
 //! Tables of tr03 about prefetching: with reads that miss (3), in time that is lost (4), both (5).
 
-use freewheel_sim::config::{ConfigError, OpportunisticConfig, PrefetchConfig};
+use freewheel_model::cache::{OpportunisticSpec, PrefetchSpec};
+use freewheel_sim::config::ConfigError;
 use freewheel_units::Bytes;
 
 use super::tr03::{Bench, Compared, NO_WORSE, Runs, Variant, gains, with_traces};
@@ -30,31 +31,31 @@ impl Kind {
         }
     }
 
-    fn config(self, trace: &TraceHere) -> PrefetchConfig {
+    fn config(self, trace: &TraceHere) -> PrefetchSpec {
         match self {
-            Self::Nothing => PrefetchConfig::Off,
-            Self::LargeFetchUnit => PrefetchConfig::LargeFetchUnit { unit: Bytes::from_kib(64) },
-            Self::ReadAhead => PrefetchConfig::ReadAhead { amount: Bytes::from_kib(32) },
+            Self::Nothing => PrefetchSpec::Off,
+            Self::LargeFetchUnit => PrefetchSpec::LargeFetchUnit { unit: Bytes::from_kib(64) },
+            Self::ReadAhead => PrefetchSpec::ReadAhead { amount: Bytes::from_kib(32) },
             Self::Conditional => System::conditional(trace.class),
         }
     }
 }
 
 /// Reading on in idle time alone, as tr03 limits it.
-const PREEMPTIBLE: OpportunisticConfig =
-    OpportunisticConfig { free_blocks: false, ..OpportunisticConfig::tr03() };
+const PREEMPTIBLE: OpportunisticSpec =
+    OpportunisticSpec { free_blocks: false, ..OpportunisticSpec::tr03() };
 
 /// Both opportunistic techniques of the bases.
-const FREE_BLOCKS: OpportunisticConfig = OpportunisticConfig::tr03();
+const FREE_BLOCKS: OpportunisticSpec = OpportunisticSpec::tr03();
 
 /// All three techniques: the head leaves late where it can read on, and takes free blocks elsewhere.
-const JUST_IN_TIME: OpportunisticConfig =
-    OpportunisticConfig { just_in_time_seek: true, ..FREE_BLOCKS };
+const JUST_IN_TIME: OpportunisticSpec =
+    OpportunisticSpec { just_in_time_seek: true, ..FREE_BLOCKS };
 
-const NO_IDLE_TIME: OpportunisticConfig =
-    OpportunisticConfig { read_ahead: Bytes::ZERO, free_blocks: false, just_in_time_seek: false };
+const NO_IDLE_TIME: OpportunisticSpec =
+    OpportunisticSpec { read_ahead: Bytes::ZERO, free_blocks: false, just_in_time_seek: false };
 
-fn variant(base: Base, kind: Kind, opportunistic: OpportunisticConfig) -> Variant<'static> {
+fn variant(base: Base, kind: Kind, opportunistic: OpportunisticSpec) -> Variant<'static> {
     Variant::new(base, move |system, trace| {
         system.cache.prefetch = kind.config(trace);
         system.cache.opportunistic = opportunistic;
@@ -75,7 +76,7 @@ fn by_kind(
 }
 
 /// Each kind with this in idle time, and before them a system that does not prefetch.
-fn against_nothing(base: Base, opportunistic: OpportunisticConfig) -> Vec<Variant<'static>> {
+fn against_nothing(base: Base, opportunistic: OpportunisticSpec) -> Vec<Variant<'static>> {
     let kinds = Kind::ALL.map(|kind| variant(base, kind, opportunistic));
     [variant(base, Kind::Nothing, NO_IDLE_TIME)].into_iter().chain(kinds).collect()
 }

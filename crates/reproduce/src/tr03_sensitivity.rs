@@ -1,6 +1,7 @@
 //! How much prefetching is best (tr03 figures 5 to 7, A-2 to A-15).
 
-use freewheel_sim::config::{ConfigError, OpportunisticConfig, PrefetchConfig};
+use freewheel_model::cache::{OpportunisticSpec, PrefetchSpec};
+use freewheel_sim::config::ConfigError;
 use freewheel_units::Bytes;
 
 use super::tr03::{
@@ -26,30 +27,30 @@ const PREEMPTIBLE_CHOSEN: usize = 2;
 /// A base that prefetches this alone, and reads on in idle time to this many KiB.
 fn variant(
     base: Base,
-    prefetch: impl Fn(Class) -> PrefetchConfig + Sync + 'static,
+    prefetch: impl Fn(Class) -> PrefetchSpec + Sync + 'static,
     idle_kib: u64,
 ) -> Variant<'static> {
     Variant::new(base, move |system, trace| {
         system.without_prefetch();
         system.cache.prefetch = prefetch(trace.class);
-        system.cache.opportunistic = OpportunisticConfig {
+        system.cache.opportunistic = OpportunisticSpec {
             read_ahead: Bytes::from_kib(idle_kib),
-            ..OpportunisticConfig::default()
+            ..OpportunisticSpec::default()
         };
     })
 }
 
-fn unit(kib: u64) -> PrefetchConfig {
-    PrefetchConfig::LargeFetchUnit { unit: Bytes::from_kib(kib) }
+fn unit(kib: u64) -> PrefetchSpec {
+    PrefetchSpec::LargeFetchUnit { unit: Bytes::from_kib(kib) }
 }
 
-fn ahead(kib: u64) -> PrefetchConfig {
-    PrefetchConfig::ReadAhead { amount: Bytes::from_kib(kib) }
+fn ahead(kib: u64) -> PrefetchSpec {
+    PrefetchSpec::ReadAhead { amount: Bytes::from_kib(kib) }
 }
 
-fn conditional(class: Class, with_trigger: u32, with_backward: bool) -> PrefetchConfig {
+fn conditional(class: Class, with_trigger: u32, with_backward: bool) -> PrefetchSpec {
     let mut config = System::conditional(class);
-    if let PrefetchConfig::Conditional { trigger, backward, .. } = &mut config {
+    if let PrefetchSpec::Conditional { trigger, backward, .. } = &mut config {
         (*trigger, *backward) = (with_trigger, with_backward);
     }
     config
@@ -70,17 +71,19 @@ struct Swept<'a> {
 }
 
 fn variants(base: Base) -> Vec<Variant<'static>> {
-    let nothing = [variant(base, |_| PrefetchConfig::Off, 0)].into_iter();
+    let nothing = [variant(base, |_| PrefetchSpec::Off, 0)].into_iter();
     let hybrid = PREEMPTIBLE.map(|kib| variant(base, |_| ahead(READ_AHEADS[AHEAD_CHOSEN]), kib));
     nothing
         .chain(UNITS.map(|kib| variant(base, move |_| unit(kib), 0)))
         .chain(READ_AHEADS.map(|kib| variant(base, move |_| ahead(kib), 0)))
-        .chain(SEGMENTS.map(|kib| {
-            variant(base, move |_| PrefetchConfig::conditional(Bytes::from_kib(kib)), 0)
-        }))
+        .chain(
+            SEGMENTS.map(|kib| {
+                variant(base, move |_| PrefetchSpec::conditional(Bytes::from_kib(kib)), 0)
+            }),
+        )
         .chain(TRIGGERS.map(|it| variant(base, move |class| conditional(class, it, false), 0)))
         .chain([variant(base, |class| conditional(class, 1, true), 0)])
-        .chain(PREEMPTIBLE.map(|kib| variant(base, |_| PrefetchConfig::Off, kib)))
+        .chain(PREEMPTIBLE.map(|kib| variant(base, |_| PrefetchSpec::Off, kib)))
         .chain(hybrid)
         .collect()
 }

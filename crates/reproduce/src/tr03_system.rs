@@ -1,11 +1,9 @@
 //! The simulated storage systems of tr03: its two bases, and what an experiment changes of them.
 
+use freewheel_model::cache::{OpportunisticSpec, PrefetchSpec, StorageCacheSpec};
 use freewheel_model::drive::scale::Scaling;
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::config::{
-    ArrayConfig, CacheConfig, Layout, OpportunisticConfig, PrefetchConfig, ScaleConfig, SimConfig,
-    Workload,
-};
+use freewheel_sim::config::{ArrayConfig, Layout, ScaleConfig, SimConfig, Workload};
 use freewheel_units::Bytes;
 
 use super::tr03_traces::{Class, TraceHere};
@@ -35,7 +33,7 @@ impl Base {
 #[derive(Debug, Clone)]
 pub(super) struct System {
     pub base: Base,
-    pub cache: CacheConfig,
+    pub cache: StorageCacheSpec,
     pub scheduler: PolicySpec,
     pub drives: u32,
     pub stripe_unit: Bytes,
@@ -80,10 +78,10 @@ impl System {
     /// A base with the segments of the trace's class.
     pub fn new(base: Base, trace: &TraceHere) -> Self {
         let cache = match base {
-            Base::Poor => CacheConfig::resource_poor(),
-            Base::Rich => CacheConfig {
+            Base::Poor => StorageCacheSpec::resource_poor(),
+            Base::Rich => StorageCacheSpec {
                 prefetch: Self::conditional(trace.class),
-                ..CacheConfig::resource_rich(trace.storage_used)
+                ..StorageCacheSpec::resource_rich(trace.storage_used)
             },
         };
         Self {
@@ -99,18 +97,18 @@ impl System {
     }
 
     /// Conditional sequential prefetch: segments of 16 KB for personal computers, of 8 KB for servers.
-    pub fn conditional(class: Class) -> PrefetchConfig {
-        PrefetchConfig::conditional(Bytes::from_kib(if class.is_personal() { 16 } else { 8 }))
+    pub fn conditional(class: Class) -> PrefetchSpec {
+        PrefetchSpec::conditional(Bytes::from_kib(if class.is_personal() { 16 } else { 8 }))
     }
 
     /// Prefetches nothing.
     pub fn without_prefetch(&mut self) {
-        self.cache.prefetch = PrefetchConfig::Off;
-        self.cache.opportunistic = OpportunisticConfig::default();
+        self.cache.prefetch = PrefetchSpec::Off;
+        self.cache.opportunistic = OpportunisticSpec::default();
     }
 
-    fn cache_of_a_disk(&self) -> CacheConfig {
-        let mut cache = self.cache.clone();
+    fn cache_of_a_disk(&self) -> StorageCacheSpec {
+        let mut cache = self.cache;
         if self.base == Base::Poor {
             return cache;
         }

@@ -120,21 +120,12 @@ struct WaitingFlush {
     point: FlushPoint,
 }
 
-/// Queue between a cache and its device.
-pub struct CacheQueue {
-    /// Most clients' requests in the storage system.
-    pub depth: u32,
-    /// Sectors of the media.
-    pub sectors: Sectors,
-    /// Orders the clients' requests, and the destages.
-    pub policies: [Box<dyn Policy>; 2],
-}
-
 /// A device with a cache in front.
 pub struct CachedDevice<D> {
     inner: D,
     drive: Arc<Drive>,
     cache: StorageCache,
+    /// Most clients' requests in the storage system.
     depth: u32,
     /// Sectors of the media.
     sectors: Sectors,
@@ -161,14 +152,20 @@ pub struct CachedDevice<D> {
 }
 
 impl<D: Device> CachedDevice<D> {
-    /// Puts `cache` in front of `inner`, whose media have these sectors.
-    pub fn new(inner: D, drive: &Arc<Drive>, cache: StorageCache, queue: CacheQueue) -> Self {
-        let CacheQueue { depth, sectors, policies: [clients, destages] } = queue;
+    /// Puts `cache` in front of `inner`, whose media have these sectors. The policies order the clients'
+    /// requests, and the destages.
+    pub fn new(
+        inner: D,
+        drive: &Arc<Drive>,
+        cache: StorageCache,
+        sectors: Sectors,
+        [clients, destages]: [Box<dyn Policy>; 2],
+    ) -> Self {
         Self {
             inner,
             drive: Arc::clone(drive),
+            depth: cache.spec().queue_depth,
             cache,
-            depth,
             sectors,
             clients_requests: Slab::default(),
             clients,
@@ -313,8 +310,7 @@ impl<D: Device> CachedDevice<D> {
     /// The device has planned the gaps of the request that it has just taken.
     fn begin_in_gaps(&mut self, sequence: u64) {
         let Some(gaps) = self.inner.planner().and_then(Planner::gap_writer) else { return };
-        let spec = self.cache.spec().write.expect("gaps write blocks of a buffer");
-        let size = spec.buffer_block.get();
+        let size = self.cache.spec().cache_block().get();
         let written: Vec<_> =
             gaps.take_written().into_iter().map(|start| start.get()..start.get() + size).collect();
         written.iter().for_each(|blocks| self.cache.begin_in_gap(blocks.clone()));

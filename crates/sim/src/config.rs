@@ -16,6 +16,7 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 
+use freewheel_model::cache::StorageCacheSpec;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
@@ -29,10 +30,7 @@ use crate::toml_faults::Fault;
 
 pub use array::{ArrayConfig, Layout, Spindles};
 pub(crate) use array::{DRIVES_MAX, striping};
-pub use cache::{
-    CacheConfig, CachePreset, DestageOrderConfig, OpportunisticConfig, PrefetchConfig,
-    WriteBufferConfig,
-};
+pub(crate) use cache::{check_cache_sectors, check_cache_spec};
 pub(crate) use commands::check_commands;
 pub use commands::{CommandsConfig, MarksConfig, OutsideScrubConfig};
 pub use effect::WithoutEffect;
@@ -96,7 +94,7 @@ pub struct SimConfig {
     pub array: ArrayConfig,
     /// The storage system's cache in front of each arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheConfig>,
+    pub cache: Option<StorageCacheSpec>,
     /// Background work in the rotational gaps of the workload: freeblock scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,

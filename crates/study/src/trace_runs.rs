@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use freewheel_model::cache::StorageCacheSpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{CacheConfig, ConfigError, SimConfig, TraceWorkload, Workload, open};
+use freewheel_sim::config::{ConfigError, SimConfig, TraceWorkload, Workload, open};
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
 use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
@@ -18,7 +19,7 @@ pub const REQUESTS_MIN: u64 = 100;
 
 /// Requests in the storage system at once where a cache stands before the drive, unless another number is asked
 /// for: the most that a cache takes, so that a hit does not wait for the disk.
-pub const CACHE_DEPTH: u32 = CacheConfig::QUEUE_DEPTH_MAX;
+pub const CACHE_DEPTH: u32 = StorageCacheSpec::QUEUE_DEPTH_MAX;
 
 /// Shows `keep` the records of a trace, and `observe` those of the one device of it that was asked for, or all.
 /// `progress` gets bytes of the file, done and total.

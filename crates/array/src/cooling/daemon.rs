@@ -6,6 +6,9 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::variance::{Considered, MoveCosts, variance_gain};
 use crate::heat::DiskHeats;
 use crate::placement::{ExtentId, Placement};
@@ -32,13 +35,15 @@ pub struct CoolingSpec {
     pub waits_factor: f64,
 }
 
-/// Unit that moves at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Parts that move at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "CoolingUnitConfig")]
 pub enum CoolingUnit {
     /// Extents, the hottest for its size first, to disks without another extent of the file.
     #[default]
     Extents,
-    /// Fragments of one size, the hottest first, to any other disk: balance goes before parallelism.
+    /// The same parts, the hottest first, to any other disk: balance goes before parallelism.
     Fragments,
 }
 

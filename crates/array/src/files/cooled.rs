@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::config::{CoolingRule, CoolingStep};
 use crate::cooling::{
     CoolingCounts, CoolingDaemon, CoolingSpec, CoolingView, MoveAction, Mover, MoverSpec,
     MoverState, Part, Progress, Route, Span, Worth,
@@ -31,26 +32,6 @@ use super::restriping::{RestripeWork, Restriper};
 
 /// Tag of the first copy's reads and writes; further copies have those before, and clients' tags are below.
 const COPY: u64 = u64::MAX;
-
-/// Condition under which a move is worth it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CoolingRule {
-    /// The target stays cooler than the source was (tr96 figure 5).
-    #[default]
-    TargetStaysCooler,
-    /// Within this time the disks' heat variance falls by more than the move itself costs. The queueing
-    /// model says how long the move takes under the recent load.
-    Variance(SimDuration),
-}
-
-/// From one step of the daemon to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CoolingStep {
-    /// By time (tr96 section 3.2), also while clients are idle, up to their last request.
-    Time(SimDuration),
-    /// By clients' requests, as in tr96's tables.
-    Requests(u64),
-}
 
 /// Settings of the cooling of an array.
 #[derive(Debug, Clone, Copy)]
@@ -842,7 +823,7 @@ mod tests {
 
     fn cooling(prng: &mut Prng) -> Cooling {
         Cooling {
-            rule: CoolingRule::default(),
+            rule: CoolingRule::TargetStaysCooler,
             daemon: CoolingSpec {
                 threshold: 0.05,
                 queue_veto: false,

@@ -25,7 +25,7 @@ mod spindles;
 mod traced;
 
 pub use clients::Clients;
-pub use cooled::{Choice, CooledRequests, Cooling, CoolingRule, CoolingStep, CoolingWork};
+pub use cooled::{Choice, CooledRequests, Cooling, CoolingWork};
 pub use disk_loads::DiskLoads;
 pub use gap_moves::{ArmMover, GapMovedRequests, GapMover, GapWork, IdleGaps, SharedMover};
 pub use map::{FileMap, MappedFile, VolumeRequest};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use crate::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use crate::cooling::{CoolingSpec, MoverSpec};
 use crate::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
 use crate::partition::{
     ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
@@ -17,7 +17,7 @@ use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Prng, SimTime};
 
 use super::clients::Clients;
-use super::cooled::{Choice, CooledRequests, Cooling, CoolingRule, CoolingStep, CoolingWork};
+use super::cooled::{Choice, CooledRequests, Cooling, CoolingWork};
 use super::gap_moves::SharedMover;
 use super::map::FileMap;
 use super::new_files::{NewFile, NewFiles};
@@ -30,9 +30,8 @@ use super::result::{
 };
 use super::traced::FileRequest;
 use crate::config::{
-    CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, FileClass, FileOrder,
-    FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles, NewHeatConfig,
-    RestripingConfig, RestripingTrigger,
+    CoolingConfig, FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload,
+    HeatConfig, HotFiles, NewHeatConfig, RestripingConfig, RestripingTrigger,
 };
 
 /// The model's choice of stripes: as in `freewheel plan stripe`.
@@ -351,23 +350,17 @@ impl FilesSetup {
 
     /// Settings of the cooling of disks.
     fn cooling(&self, config: &CoolingConfig) -> Cooling {
-        let CoolingConfig { every, threshold, queue_veto, accesses, piece, rate, .. } = *config;
+        let CoolingConfig { threshold, queue_veto, accesses, piece, rate, .. } = *config;
         Cooling {
             daemon: CoolingSpec {
                 threshold,
                 queue_veto,
-                unit: match config.unit {
-                    CoolingUnitConfig::Extents => CoolingUnit::Extents,
-                    CoolingUnitConfig::Fragments => CoolingUnit::Fragments,
-                },
+                unit: config.unit,
                 candidates_max: config.candidates,
                 sources_max: config.moves,
                 waits_factor: config.waits_factor,
             },
-            rule: match config.rule {
-                CoolingRuleConfig::TargetStaysCooler => CoolingRule::TargetStaysCooler,
-                CoolingRuleConfig::Variance(horizon) => CoolingRule::Variance(horizon),
-            },
+            rule: config.rule,
             heat: HeatSpec {
                 accesses,
                 accesses_min: (accesses / 5).max(2),
@@ -378,10 +371,7 @@ impl FilesSetup {
                 HeatConfig::Blocks => HeatAmount::Blocks,
                 HeatConfig::HeadTime => HeatAmount::HeadTime(self.head_time),
             },
-            step: match every {
-                CoolingEvery::Time(every) => CoolingStep::Time(every),
-                CoolingEvery::Requests(every) => CoolingStep::Requests(every),
-            },
+            step: config.every,
             near_hot: config.near_hot,
             waits: config.waits,
             waits_arrivals: config.waits_arrivals,

@@ -27,33 +27,18 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use freewheel_units::Blocks;
-
-/// Parameters of AMP. Amounts are blocks of 512 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AmpSpec {
-    /// Size of a stream's first set.
-    pub initial: Blocks,
-    /// Largest set.
-    pub maximum: Blocks,
-    /// Streams that are known at a time.
-    pub streams: usize,
-}
-
-impl AmpSpec {
-    /// Sets of 32 KiB at first, the read-ahead of tr03, and of at most 1 MiB, which a disk of today reads
-    /// in a turn. The number of streams of tr03's directory.
-    pub const DEFAULT: Self =
-        Self { initial: Blocks::new(64), maximum: Blocks::new(2048), streams: 64 };
-}
-
 /// The smallest set: a page of 4 KiB.
 const SMALLEST: u64 = 8;
 
 /// Sequential streams, least recently read first. They are few, so they are searched from end to end.
 #[derive(Debug, Clone)]
 pub(super) struct Amp {
-    spec: AmpSpec,
+    /// Blocks of a stream's first set.
+    initial: u64,
+    /// Blocks of the largest set.
+    maximum: u64,
+    /// Streams that are known at a time.
+    streams_max: usize,
     capacity: u64,
     streams: Vec<Stream>,
 }
@@ -80,9 +65,10 @@ impl Stream {
 }
 
 impl Amp {
-    /// No streams, on a disk of `capacity` blocks.
-    pub fn new(spec: AmpSpec, capacity: u64) -> Self {
-        Self { spec, capacity, streams: Vec::with_capacity(spec.streams) }
+    /// No streams, on a disk of `capacity` blocks. Sets have `initial` blocks at first, and `maximum` at most.
+    pub fn new([initial, maximum]: [u64; 2], streams_max: usize, capacity: u64) -> Self {
+        let streams = Vec::with_capacity(streams_max);
+        Self { initial, maximum, streams_max, capacity, streams }
     }
 
     /// A read arrives. Its stream becomes the last one.
@@ -93,14 +79,14 @@ impl Amp {
             stream.is_sequential = true;
             return self.streams.push(stream);
         }
-        if self.streams.len() == self.spec.streams && self.spec.streams > 0 {
+        if self.streams.len() == self.streams_max && self.streams_max > 0 {
             self.streams.remove(0);
         }
         self.streams.push(Stream {
             next: blocks.end,
             is_sequential: false,
             sets: VecDeque::new(),
-            degree: self.spec.initial.get(),
+            degree: self.initial,
             distance: 0,
         });
     }
@@ -124,13 +110,12 @@ impl Amp {
     /// The read that has just arrived, of `blocks` blocks, finds its data in memory or on their way:
     /// returns the set to fetch now.
     pub fn hit(&mut self, blocks: u64) -> Option<Range<u64>> {
-        let AmpSpec { maximum, .. } = self.spec;
-        let capacity = self.capacity;
+        let Self { maximum, capacity, .. } = *self;
         let stream = self.current()?;
         let last_end = *stream.sets.back()?;
         while stream.sets.front().is_some_and(|&end| end <= stream.next) {
             stream.sets.pop_front();
-            stream.degree = (stream.degree + blocks).min(maximum.get());
+            stream.degree = (stream.degree + blocks).min(maximum);
         }
         if last_end > stream.next + stream.distance || last_end == capacity {
             // The end of the disk stays the last set, so that no block is fetched behind it.
@@ -176,10 +161,9 @@ mod tests {
 
     const CAPACITY: u64 = 1_000_000;
 
-    fn amp(change: impl FnOnce(&mut AmpSpec)) -> Amp {
-        let mut spec = AmpSpec::DEFAULT;
-        change(&mut spec);
-        Amp::new(spec, CAPACITY)
+    /// Sets of 64 to 2,048 blocks, for this many streams.
+    fn amp(streams: usize) -> Amp {
+        Amp::new([64, 2048], streams, CAPACITY)
     }
 
     /// A read of 8 blocks that misses: where its set ends.
@@ -195,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn amp_stream_learns_degree_and_distance() {
-        let mut amp = amp(|_| ());
+    fn a_stream_learns_its_degree_and_its_distance() {
+        let mut amp = amp(64);
         assert_eq!([miss(&mut amp, 0), miss(&mut amp, 8)], [8, 80], "two reads make a stream");
         (2..9).for_each(|n| assert_eq!(hit(&mut amp, 8 * n), None));
         assert_eq!(hit(&mut amp, 72), Some(80..152), "the set was read to its end: 8 more");
@@ -213,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn amp_unread_evictions_shrink_and_delay_sets() {
-        let mut amp = amp(|_| ());
+    fn what_is_evicted_unread_makes_sets_smaller_and_later() {
+        let mut amp = amp(64);
         miss(&mut amp, 0);
         miss(&mut amp, 8);
         (0..3).for_each(|_| amp.waited(8));
@@ -231,8 +215,8 @@ mod tests {
     }
 
     #[test]
-    fn amp_interleaved_streams_learn_apart_oldest_forgotten() {
-        let mut amp = amp(|spec| spec.streams = 3);
+    fn streams_between_each_other_learn_apart_and_the_oldest_is_forgotten() {
+        let mut amp = amp(3);
         for n in 0..2 {
             (0..3).for_each(|stream| _ = miss(&mut amp, stream * 10_000 + 8 * n));
         }
@@ -244,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn amp_skips_random_reads_and_disk_end() {
-        let mut random = amp(|_| ());
+    fn nothing_is_fetched_for_random_reads_or_behind_the_disk() {
+        let mut random = amp(64);
         for n in 0..1_000 {
             let start = n * 7_919 % 1_000 * 900;
             assert_eq!(miss(&mut random, start), start + 8);
         }
-        let mut last = amp(|_| ());
+        let mut last = amp(64);
         miss(&mut last, CAPACITY - 32);
         assert_eq!(miss(&mut last, CAPACITY - 24), CAPACITY);
         assert_eq!([16, 8].map(|before| hit(&mut last, CAPACITY - before)), [None, None]);

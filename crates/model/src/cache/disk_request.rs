@@ -16,7 +16,7 @@ pub struct CacheRequest {
     /// Number of blocks.
     pub blocks: Blocks,
     /// A read comes from the media, and a write is answered when they have it. Memory that a power cut
-    /// does not clear counts as media; see [`super::WriteBufferSpec::is_volatile`].
+    /// does not clear counts as media; see [`super::WriteBufferSpec::volatile`].
     pub fua: bool,
 }
 

@@ -16,63 +16,105 @@
 //! and takes its place with a counter one higher. The third read has counter 3 and prefetches
 //! 2 x 3 x 32 = 192 blocks.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-use freewheel_units::Blocks;
+use freewheel_units::{Blocks, Bytes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::amp::{Amp, AmpSpec};
+use super::amp::Amp;
 use super::queues::{Queue, Queues};
 
-/// Blocks to prefetch with a read that misses. Amounts are blocks of 512 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Blocks that are prefetched with a read that misses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(rename = "PrefetchConfig")]
 pub enum PrefetchSpec {
     /// Nothing.
     #[default]
     Off,
-    /// Aligned units around the missing blocks, as one access.
+    /// Whole aligned units.
     LargeFetchUnit {
-        /// Length and alignment of a unit.
-        unit: Blocks,
+        /// Length of a unit.
+        unit: Bytes,
     },
     /// A fixed amount after the missing blocks.
     ReadAhead {
-        /// Blocks to prefetch.
-        amount: Blocks,
+        /// Length of the read-ahead.
+        amount: Bytes,
     },
     /// An amount that grows with the sequential run that the read continues.
-    Conditional(ConditionalSpec),
-    /// An amount, and how early it is fetched, that each stream learns.
-    Amp(AmpSpec),
+    Conditional {
+        /// Unit in which runs are detected.
+        segment: Bytes,
+        /// Least run, in segments, that prefetches.
+        #[serde(default = "one")]
+        trigger: u32,
+        /// Segments to prefetch for each segment of the run.
+        #[serde(default = "two")]
+        factor: u32,
+        /// Most of one prefetch.
+        #[serde(default = "conditional_maximum")]
+        maximum: Bytes,
+        /// True if descending runs prefetch, too.
+        #[serde(default)]
+        backward: bool,
+    },
+    /// An amount, and how early it is fetched, that each sequential stream learns (AMP).
+    Amp {
+        /// The first amount of a stream, at least 4 KiB.
+        #[serde(default = "amp_initial")]
+        initial: Bytes,
+        /// Most of one prefetch.
+        #[serde(default = "amp_maximum")]
+        maximum: Bytes,
+        /// Streams that are known at a time.
+        #[serde(default = "amp_streams")]
+        streams: u32,
+    },
 }
 
-/// Parameters of conditional sequential prefetch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConditionalSpec {
-    /// Unit in which sequential runs are detected.
-    pub segment: Blocks,
-    /// Least run, in segments, with which a miss prefetches.
-    pub trigger: u32,
-    /// Segments to prefetch for each segment of the run.
-    pub factor: u32,
-    /// Most blocks of one prefetch.
-    pub maximum: Blocks,
-    /// Segments that the directory holds.
-    pub directory: usize,
-    /// True if descending runs prefetch the blocks before the missing ones.
-    pub backward: bool,
+const fn one() -> u32 {
+    1
 }
 
-impl ConditionalSpec {
-    /// tr03 section 4.2.3: trigger 1, factor 2, at most 256 KiB, 64 segments, forward only.
-    pub const fn tr03(segment: Blocks) -> Self {
-        Self {
-            segment,
-            trigger: 1,
-            factor: 2,
-            maximum: Blocks::new(512),
-            directory: 64,
-            backward: false,
-        }
+const fn two() -> u32 {
+    2
+}
+
+const fn conditional_maximum() -> Bytes {
+    Bytes::from_kib(256)
+}
+
+/// The read-ahead of tr03.
+const fn amp_initial() -> Bytes {
+    Bytes::from_kib(32)
+}
+
+/// A disk of today reads it in a turn.
+const fn amp_maximum() -> Bytes {
+    Bytes::from_kib(1024)
+}
+
+/// Entries of tr03's directory.
+const fn amp_streams() -> u32 {
+    DIRECTORY as u32
+}
+
+/// Runs that are known at a time (tr03 section 4.2.3).
+const DIRECTORY: usize = 64;
+
+impl PrefetchSpec {
+    /// Conditional sequential prefetch with segments of this size: trigger 1, factor 2, at most 256 KiB,
+    /// forward only (tr03 section 4.2.3).
+    pub const fn conditional(segment: Bytes) -> Self {
+        let maximum = conditional_maximum();
+        Self::Conditional { segment, trigger: one(), factor: two(), maximum, backward: false }
+    }
+
+    /// AMP with its defaults.
+    pub const fn amp() -> Self {
+        Self::Amp { initial: amp_initial(), maximum: amp_maximum(), streams: amp_streams() }
     }
 }
 
@@ -100,18 +142,22 @@ impl Prefetcher {
     /// segments of no block.
     pub fn new(spec: PrefetchSpec, capacity: Blocks) -> Self {
         let entries = match spec {
-            PrefetchSpec::LargeFetchUnit { unit: Blocks::ZERO } => {
+            PrefetchSpec::LargeFetchUnit { unit: Bytes::ZERO } => {
                 panic!("a fetch unit of no block")
             }
-            PrefetchSpec::Conditional(spec) => {
-                assert!(spec.segment > Blocks::ZERO, "a segment of no block");
-                spec.directory
+            PrefetchSpec::Conditional { segment, .. } => {
+                assert!(segment > Bytes::ZERO, "a segment of no block");
+                DIRECTORY
             }
             _ => 0,
         };
         let directory = Directory::new(entries);
         let amp = match spec {
-            PrefetchSpec::Amp(spec) => Some(Amp::new(spec, capacity.get())),
+            PrefetchSpec::Amp { initial, maximum, streams } => Some(Amp::new(
+                [initial, maximum].map(|bytes| bytes.blocks_rounded_up().get()),
+                streams as usize,
+                capacity.get(),
+            )),
             _ => None,
         };
         let capacity = capacity.get();
@@ -122,12 +168,12 @@ impl Prefetcher {
     /// what clients ask for.
     pub fn read(&mut self, blocks: &Range<u64>) {
         self.amp.iter_mut().for_each(|amp| amp.read(blocks));
-        let PrefetchSpec::Conditional(spec) = self.spec else { return };
-        let segments = blocks.start / spec.segment.get()..=(blocks.end - 1) / spec.segment.get();
+        let PrefetchSpec::Conditional { segment, backward, .. } = self.spec else { return };
+        let segments = segments_of(blocks, segment);
         for segment in segments.clone() {
             self.forward.refer(segment, segment.checked_sub(1));
         }
-        if spec.backward {
+        if backward {
             for segment in segments.rev() {
                 self.backward.refer(segment, segment.checked_add(1));
             }
@@ -141,24 +187,27 @@ impl Prefetcher {
             return FetchPlan { ahead_to: amp.missed(missing.end), fetch: missing };
         }
         match self.spec {
-            PrefetchSpec::Off | PrefetchSpec::Amp(_) => {
+            PrefetchSpec::Off | PrefetchSpec::Amp { .. } => {
                 FetchPlan { ahead_to: missing.end, fetch: missing }
             }
             PrefetchSpec::LargeFetchUnit { unit } => {
-                let start = missing.start - missing.start % unit.get();
-                let end = missing.end.next_multiple_of(unit.get()).min(self.capacity);
+                let unit = unit.blocks_rounded_up().get();
+                let start = missing.start - missing.start % unit;
+                let end = missing.end.next_multiple_of(unit).min(self.capacity);
                 FetchPlan { fetch: start..end, ahead_to: end }
             }
             PrefetchSpec::ReadAhead { amount } => {
-                FetchPlan { ahead_to: self.behind(amount.get(), &missing), fetch: missing }
+                let amount = amount.blocks_rounded_up().get();
+                FetchPlan { ahead_to: self.behind(amount, &missing), fetch: missing }
             }
-            PrefetchSpec::Conditional(spec) => {
-                let ahead = self.forward.run((blocks.end - 1) / spec.segment.get());
+            PrefetchSpec::Conditional { segment, backward, .. } => {
+                let segments = segments_of(blocks, segment);
+                let ahead = self.forward.run(*segments.end());
                 // A first read counts as a forward run alone: it leaves open the direction.
-                let back = self.backward.run(blocks.start / spec.segment.get());
-                let back = if spec.backward && back > 1 { spec.amount(back) } else { 0 };
+                let back = self.backward.run(*segments.start());
+                let back = if backward && back > 1 { self.amount(back) } else { 0 };
                 FetchPlan {
-                    ahead_to: self.behind(spec.amount(ahead), &missing),
+                    ahead_to: self.behind(self.amount(ahead), &missing),
                     fetch: missing.start.saturating_sub(back)..missing.end,
                 }
             }
@@ -167,6 +216,21 @@ impl Prefetcher {
 
     fn behind(&self, amount: u64, missing: &Range<u64>) -> u64 {
         (missing.end + amount).min(self.capacity)
+    }
+
+    /// Blocks to prefetch at the end of a run of this many segments. The paper's "exceeds the trigger"
+    /// contradicts its "a trigger of one prefetches on every miss"; the second is taken.
+    fn amount(&self, run: u32) -> u64 {
+        let PrefetchSpec::Conditional { segment, trigger, factor, maximum, .. } = self.spec else {
+            return 0;
+        };
+        if run < trigger {
+            return 0;
+        }
+        let segments = u64::from(factor) * u64::from(run);
+        segments
+            .saturating_mul(segment.blocks_rounded_up().get())
+            .min(maximum.blocks_rounded_up().get())
     }
 }
 
@@ -192,16 +256,10 @@ impl Prefetcher {
     }
 }
 
-impl ConditionalSpec {
-    /// Blocks to prefetch at the end of a run of this many segments. The paper's "exceeds the trigger"
-    /// contradicts its "a trigger of one prefetches on every miss"; the second is taken.
-    fn amount(&self, run: u32) -> u64 {
-        if run < self.trigger {
-            return 0;
-        }
-        let segments = u64::from(self.factor) * u64::from(run);
-        segments.saturating_mul(self.segment.get()).min(self.maximum.get())
-    }
+/// Segments of this length that have a part of `blocks`.
+fn segments_of(blocks: &Range<u64>, segment: Bytes) -> RangeInclusive<u64> {
+    let segment = segment.blocks_rounded_up().get();
+    blocks.start / segment..=(blocks.end - 1) / segment
 }
 
 /// Ends of sequential runs, by the last segment of each.
@@ -257,15 +315,16 @@ mod tests {
         prefetcher.plan(&blocks.clone(), blocks)
     }
 
-    fn conditional(change: impl FnOnce(&mut ConditionalSpec)) -> Prefetcher {
-        let mut spec = ConditionalSpec::tr03(Blocks::new(32));
-        change(&mut spec);
-        Prefetcher::new(PrefetchSpec::Conditional(spec), CAPACITY)
+    /// Segments of 32 blocks.
+    fn conditional(trigger: u32, backward: bool) -> Prefetcher {
+        let (segment, maximum) = (Bytes::from_kib(16), conditional_maximum());
+        let spec = PrefetchSpec::Conditional { segment, trigger, factor: 2, maximum, backward };
+        Prefetcher::new(spec, CAPACITY)
     }
 
     #[test]
-    fn prefetch_large_unit_aligned_within_disk() {
-        let spec = PrefetchSpec::LargeFetchUnit { unit: Blocks::new(64) };
+    fn a_large_unit_is_aligned_and_ends_with_the_disk() {
+        let spec = PrefetchSpec::LargeFetchUnit { unit: Bytes::from_kib(32) };
         let mut large = Prefetcher::new(spec, Blocks::new(200));
         // The paper's example: a read of blocks 60 to 68 fetches blocks 0 to 127.
         assert_eq!(plan(&mut large, 60..69).fetch, 0..128);
@@ -273,16 +332,16 @@ mod tests {
     }
 
     #[test]
-    fn prefetch_read_ahead_is_second_access() {
-        let spec = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
+    fn read_ahead_follows_the_missing_blocks_as_a_second_access() {
+        let spec = PrefetchSpec::ReadAhead { amount: Bytes::from_kib(32) };
         let mut ahead = Prefetcher::new(spec, Blocks::new(100));
         assert_eq!(plan(&mut ahead, 8..16), FetchPlan { fetch: 8..16, ahead_to: 80 });
         assert_eq!(plan(&mut ahead, 80..90), FetchPlan { fetch: 80..90, ahead_to: 100 });
     }
 
     #[test]
-    fn prefetch_run_doubles_up_to_maximum() {
-        let mut prefetcher = conditional(|_| ());
+    fn a_run_prefetches_twice_its_length_up_to_the_maximum() {
+        let mut prefetcher = conditional(1, false);
         let ahead = |prefetcher: &mut Prefetcher, start: u64| {
             let plan = plan(prefetcher, start..start + 8);
             plan.ahead_to - plan.fetch.end
@@ -300,8 +359,8 @@ mod tests {
     }
 
     #[test]
-    fn prefetch_trigger_3_waits_for_third_segment() {
-        let mut prefetcher = conditional(|spec| spec.trigger = 3);
+    fn a_trigger_of_three_waits_for_the_third_segment() {
+        let mut prefetcher = conditional(3, false);
         let ahead: Vec<u64> = (0..4)
             .map(|segment| {
                 let plan = plan(&mut prefetcher, segment * 32..segment * 32 + 1);
@@ -312,8 +371,9 @@ mod tests {
     }
 
     #[test]
-    fn prefetch_directory_forgets_least_recent_run() {
-        let mut prefetcher = conditional(|spec| spec.directory = 2);
+    fn the_directory_forgets_the_run_that_was_not_read_for_longest() {
+        let forward = Directory::new(2);
+        let mut prefetcher = Prefetcher { forward, ..conditional(1, false) };
         for start in [0, 10_000, 20_000] {
             plan(&mut prefetcher, start..start + 1);
         }
@@ -325,14 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn prefetch_descending_run_fetches_blocks_before() {
-        let mut prefetcher = conditional(|spec| spec.backward = true);
+    fn a_descending_run_fetches_the_blocks_before_in_the_same_access() {
+        let mut prefetcher = conditional(1, true);
         let starts = [3200, 3200 - 32, 3200 - 64];
         let before =
             starts.map(|start| start - plan(&mut prefetcher, start..start + 8).fetch.start);
         assert_eq!(before, [0, 128, 192]);
         // Block 0 has no block before it.
-        let mut prefetcher = conditional(|spec| spec.backward = true);
+        let mut prefetcher = conditional(1, true);
         plan(&mut prefetcher, 32..33);
         assert_eq!(plan(&mut prefetcher, 0..8).fetch.start, 0);
     }

@@ -23,45 +23,13 @@ use slab::Slab;
 
 use super::disk_request::{CacheRequest, DiskRequest, Purpose};
 use super::key_policy::KeyPolicy;
-use super::prefetch::{PrefetchSpec, Prefetcher};
+use super::prefetch::Prefetcher;
 use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::range_index::RangeIndex;
-use super::read_cache::{BlockRange, ReadCache, ReadCacheSpec};
+use super::read_cache::{BlockRange, ReadCache};
 use super::readings::{Joined, Reader, Reading, Readings};
-use super::write_buffer::{FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};
-
-/// Prefetching that costs no request any time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OpportunisticSpec {
-    /// The idle disk reads on until this much was prefetched with a fetch, the read-ahead included. A
-    /// request that arrives ends it.
-    pub read_ahead: Blocks,
-    /// Blocks that pass the head on the target's track before the target enter the cache.
-    pub free_blocks: bool,
-    /// The head leaves its track as late as it can, and reads on until then. An access before which it read
-    /// on has no `free_blocks`.
-    pub just_in_time_seek: bool,
-}
-
-/// Settings of a storage system's cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StorageCacheSpec {
-    /// The read cache.
-    pub read: ReadCacheSpec,
-    /// A separate buffer for opportunistic data; None puts them into the read cache.
-    pub prefetch_buffer: Option<ReadCacheSpec>,
-    /// Prefetching with reads that miss.
-    pub prefetch: PrefetchSpec,
-    /// Fetch and read-ahead are one disk request, and reads wait for both; else the read-ahead is a second
-    /// request. A disk that holds several requests would serve others between the two.
-    pub read_ahead_in_fetch: bool,
-    /// Prefetching in time that is idle or lost.
-    pub opportunistic: OpportunisticSpec,
-    /// The write buffer; None writes through.
-    pub write: Option<WriteBufferSpec>,
-    /// Most destages that wait for the disk or are on it.
-    pub destages_max: u32,
-}
+use super::storage_spec::StorageCacheSpec;
+use super::write_buffer::{FlushPoint, WriteBuffer, WriteCounts};
 
 /// Counts of requests by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,6 +68,9 @@ struct WriteThroughs {
 #[derive(Debug)]
 pub struct StorageCache {
     spec: StorageCacheSpec,
+    /// Fetch and read-ahead are one disk request, and reads wait for both; else the read-ahead is a second
+    /// request. A disk that holds several requests would serve others between the two.
+    reads_ahead_in_fetch: bool,
     capacity: u64,
     read: ReadCache<Lbn>,
     prefetch_buffer: Option<ReadCache<Lbn>>,
@@ -140,17 +111,20 @@ impl StorageCache {
     /// An empty cache for a disk of `capacity` blocks.
     pub fn new(spec: StorageCacheSpec, capacity: Blocks) -> Self {
         let prefetcher = Prefetcher::new(spec.prefetch, capacity);
-        let mut read = ReadCache::new(spec.read);
+        let mut read = ReadCache::new(spec.read_cache(spec.size));
         if prefetcher.learns() {
             read.keep_in_vain();
         }
+        let of_memory = |size| ReadCache::new(spec.read_cache(size));
+        let buffer = |buffer| WriteBuffer::new(buffer, spec.cache_block());
         Self {
             spec,
+            reads_ahead_in_fetch: false,
             capacity: capacity.get(),
             read,
-            prefetch_buffer: spec.prefetch_buffer.map(ReadCache::new),
+            prefetch_buffer: spec.prefetch_buffer.map(of_memory),
             prefetcher,
-            write: spec.write.map(WriteBuffer::new),
+            write: spec.write_buffer.map(buffer),
             requests_made: 0,
             slots: Slab::default(),
             readings: Readings::default(),
@@ -168,9 +142,15 @@ impl StorageCache {
         }
     }
 
-    /// The empty cache, with this policy in place of the specification's.
-    pub fn with_policy(mut self, policy: Box<dyn KeyPolicy>) -> Self {
-        self.read = ReadCache::with_policy(self.spec.read, policy);
+    /// The empty cache in front of a disk that holds several requests: the read-ahead is a part of its fetch.
+    pub fn reading_ahead_in_fetches(self) -> Self {
+        Self { reads_ahead_in_fetch: true, ..self }
+    }
+
+    /// The empty cache, with a policy for this many cache blocks in place of the specification's.
+    pub fn with_policy(mut self, make: impl FnOnce(u32) -> Box<dyn KeyPolicy>) -> Self {
+        let spec = self.spec.read_cache(self.spec.size);
+        self.read = ReadCache::with_policy(spec, make(spec.capacity));
         if self.prefetcher.learns() {
             self.read.keep_in_vain();
         }
@@ -320,7 +300,7 @@ impl StorageCache {
 
     fn fetch(&mut self, read: &CacheRequest, missing: Range<u64>, waiting: usize) {
         let mut plan = self.prefetcher.plan(&read.range(), missing.clone());
-        if self.spec.read_ahead_in_fetch {
+        if self.reads_ahead_in_fetch {
             plan.fetch.end = plan.ahead_to;
         }
         let (length, demand) = (plan.fetch.end - plan.fetch.start, missing.end - missing.start);
@@ -329,7 +309,7 @@ impl StorageCache {
         let request = self.request(Purpose::Fetch, &plan.fetch);
         let prefetched = Blocks::new(length - demand);
         let request = DiskRequest { prefetched, fua: read.fua, ..request };
-        let total = self.spec.opportunistic.read_ahead.get();
+        let total = self.spec.opportunistic.read_ahead.blocks_rounded_up().get();
         let reading = Reading {
             readers: vec![Reader { waiting, blocks: missing.clone() }],
             demand: missing,
@@ -381,7 +361,7 @@ impl StorageCache {
         if self.write_throughs.index.overlaps(&blocks) {
             return Some(Refusal::Order);
         }
-        let is_forced = request.fua && buffer.spec().is_volatile;
+        let is_forced = request.fua && buffer.spec().volatile;
         if is_forced || !buffer.can_hold(blocks.clone()) {
             if !buffer.supersede(blocks.clone(), now) {
                 return Some(Refusal::Order);
@@ -412,7 +392,7 @@ impl StorageCache {
 
     /// True if written data are in memory that a power cut does not clear, until the media have them.
     fn is_safe(&self) -> bool {
-        self.write.as_ref().is_some_and(|buffer| !buffer.spec().is_volatile)
+        self.write.as_ref().is_some_and(|buffer| !buffer.spec().volatile)
     }
 
     /// Data of a write are the newest from now on. A fetch that ended after the write arrived may have
@@ -526,7 +506,7 @@ impl StorageCache {
 
     /// The next destage to queue, if one is wanted and fewer than the most are under way.
     pub fn next_destage(&mut self, now: SimTime) -> Option<DiskRequest> {
-        if self.destages >= self.spec.destages_max {
+        if self.destages >= self.spec.destages_max() {
             return None;
         }
         let blocks = self.write.as_mut()?.next_destage(now)?;
@@ -611,7 +591,7 @@ impl StorageCache {
     /// Begins a flush: data that volatile memory holds now must reach the disk, with the priority of
     /// clients' requests. None when all of them have.
     pub fn flush_point(&mut self) -> Option<FlushPoint> {
-        self.write.as_mut().filter(|buffer| buffer.spec().is_volatile)?.flush_point()
+        self.write.as_mut().filter(|buffer| buffer.spec().volatile)?.flush_point()
     }
 
     /// True if the data of a flush have reached the disk.

@@ -22,48 +22,79 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use freewheel_units::{Blocks, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use crate::drive::Divisor;
 use crate::lru::{Links, List};
 
-/// Order in which blocks are destaged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Order in which blocks leave a write buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "DestageOrderConfig")]
 pub enum DestageOrder {
-    /// Least recently written: keeps blocks that are written again and again.
+    /// Least recently written.
+    // Keeps blocks that are written again and again.
     #[default]
-    LeastRecentlyWritten,
-    /// Wise Ordering for Writes (Gill and Modha, FAST 2005): ascending over the disk, round and round,
-    /// and past blocks that were written again since the last round.
+    Lrw,
+    /// Wise Ordering for Writes: ascending over the disk, and past blocks that were written again.
+    // Gill and Modha, FAST 2005: round and round, and past those written since the last round.
     Wow,
 }
 
-/// Settings of a write buffer.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A buffer for writes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "WriteBufferConfig")]
 pub struct WriteBufferSpec {
-    /// Buffer blocks in memory.
-    pub capacity: u32,
-    /// Blocks of 512 bytes in a buffer block, 64 at most.
-    pub buffer_block: Blocks,
-    /// Share of dirty blocks above which destaging begins. At 1 it begins when a write finds no room.
+    /// Memory of the buffer.
+    pub size: Bytes,
+    /// Share of dirty blocks above which it destages, 0 to 1. At 1 it destages when a write finds no
+    /// room.
     pub high_mark: f64,
-    /// Share of dirty blocks below which it ends.
+    /// Share of dirty blocks below which it stops, at most `high_mark`.
     pub low_mark: f64,
-    /// Order in which blocks that are not due are destaged.
+    /// Order in which blocks are destaged.
     pub order: DestageOrder,
-    /// Age at which data are due. None for no limit.
+    /// Age at which data are destaged regardless of the marks. Without it there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age: Option<SimDuration>,
-    /// True if a power cut loses the data. If so, the media alone are safe: a flush waits for destages, and
-    /// a write with FUA passes the buffer. If not, the buffer is as safe as the media: it answers flushes
-    /// and writes with FUA, and every write to the disk carries FUA, so that data never move on to a less
-    /// safe place.
-    pub is_volatile: bool,
-    /// Most blocks of 512 bytes in one destage, at least a buffer block. Requests wait for a destage
-    /// that has begun.
-    pub destage_max: Blocks,
-    /// True if the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
-    pub destages_in_gaps: bool,
+    /// True if a power cut loses its data. If so, flushes wait for destages, and writes with FUA go to the
+    /// media. If not, both end in the buffer, and writes to the drive carry FUA.
+    // So data never move on to a less safe place.
+    pub volatile: bool,
+    /// Most of one destage, at least one block. A request waits for a destage that has begun.
+    pub destage_maximum: Bytes,
+    /// Most destages at once, at least one: reads wait behind them where a write waits for room. The number
+    /// of the cache's `queue_depth` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destages: Option<u32>,
+    /// True if blocks that pass under the head while it waits for a client's data are written, too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub destage_in_gaps: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Default for WriteBufferSpec {
+    /// tr03's system with few resources.
+    fn default() -> Self {
+        Self {
+            size: Bytes::new(4 << 20),
+            high_mark: 0.8,
+            low_mark: 0.2,
+            order: DestageOrder::Lrw,
+            max_age: Some(SimDuration::from_secs(30)),
+            volatile: false,
+            destage_maximum: Bytes::new(1 << 20),
+            destages: None,
+            destage_in_gaps: false,
+        }
+    }
 }
 
 /// Counts of writes by outcome.
@@ -120,6 +151,11 @@ pub struct FlushPoint {
 #[derive(Debug, Clone)]
 pub struct WriteBuffer {
     spec: WriteBufferSpec,
+    /// Buffer blocks in memory.
+    capacity: u32,
+    /// Most blocks of 512 bytes in one destage.
+    destage_max: u64,
+    /// Blocks of 512 bytes in a buffer block.
     size: Divisor,
     /// Numbers of the buffer blocks in memory.
     numbers: Keys,
@@ -166,14 +202,17 @@ fn ones_from(word: u64, from: u64) -> u64 {
 }
 
 impl WriteBuffer {
-    /// An empty buffer. Panics when a buffer block does not hold 1 to 64 blocks, or a destage less than
-    /// one buffer block.
-    pub fn new(spec: WriteBufferSpec) -> Self {
-        assert!((1..=64).contains(&spec.buffer_block.get()), "1 to 64 blocks in a buffer block");
-        assert!(spec.destage_max >= spec.buffer_block, "a destage has room for a buffer block");
+    /// An empty buffer with buffer blocks of this many blocks of 512 bytes. Panics when it is not 1 to 64, or
+    /// when a destage is less than one buffer block.
+    pub fn new(spec: WriteBufferSpec, buffer_block: Blocks) -> Self {
+        assert!((1..=64).contains(&buffer_block.get()), "1 to 64 blocks in a buffer block");
+        let destage_max = spec.destage_maximum.blocks_rounded_up();
+        assert!(destage_max >= buffer_block, "a destage has room for a buffer block");
         Self {
             spec,
-            size: Divisor::new(spec.buffer_block.get()),
+            capacity: (spec.size.get() / buffer_block.bytes().get()) as u32,
+            destage_max: destage_max.get(),
+            size: Divisor::new(buffer_block.get()),
             numbers: Keys::default(),
             entries: Vec::new(),
             by_write: List::EMPTY,
@@ -284,12 +323,12 @@ impl WriteBuffer {
         // Only new buffer blocks need room: a block in memory is overwritten in its place.
         let is_new = |(number, _): &(u64, u64)| self.numbers.find(*number).is_none();
         let new = self.parts(blocks).filter(is_new).count();
-        self.numbers.len() + new <= self.spec.capacity as usize
+        self.numbers.len() + new <= self.capacity as usize
     }
 
     /// True if a write of these blocks fits into an empty buffer.
     pub fn can_hold(&self, blocks: Range<u64>) -> bool {
-        self.parts(blocks).count() <= self.spec.capacity as usize
+        self.parts(blocks).count() <= self.capacity as usize
     }
 
     /// A write waits for room, or none does any more. As long as one does, blocks are destaged
@@ -308,7 +347,7 @@ impl WriteBuffer {
         }
         // One miss a write, however many buffer blocks it makes dirty: as tr03 counts.
         self.counts.misses += u64::from(is_miss);
-        assert!(self.numbers.len() <= self.spec.capacity as usize, "a write without room");
+        assert!(self.numbers.len() <= self.capacity as usize, "a write without room");
         self.counts.at_risk_max = self.counts.at_risk_max.max(self.at_risk);
         // Destaging begins above the high mark and ends below the low one, in `next_block`.
         self.is_destaging |= self.share() > self.spec.high_mark;
@@ -344,11 +383,11 @@ impl WriteBuffer {
 
     /// All bits of a buffer block.
     fn whole_block(&self) -> u64 {
-        mask(0..self.spec.buffer_block.get())
+        mask(0..self.size.get())
     }
 
     fn note_whole(&mut self, number: u64) {
-        if self.spec.destages_in_gaps {
+        if self.spec.destage_in_gaps {
             self.whole.push(number);
         }
     }
@@ -386,7 +425,7 @@ impl WriteBuffer {
 
     /// Share of the buffer that is dirty and not on its way to the disk.
     fn share(&self) -> f64 {
-        f64::from(self.by_write.len()) / f64::from(self.spec.capacity)
+        f64::from(self.by_write.len()) / f64::from(self.capacity)
     }
 
     /// Time at which the next block is due; None without an age limit or dirty blocks.
@@ -459,9 +498,7 @@ impl WriteBuffer {
             return None;
         }
         match self.spec.order {
-            DestageOrder::LeastRecentlyWritten => {
-                self.by_write.oldest().map(|slot| self.numbers.key(slot))
-            }
+            DestageOrder::Lrw => self.by_write.oldest().map(|slot| self.numbers.key(slot)),
             DestageOrder::Wow => self.next_by_location(),
         }
     }
@@ -488,12 +525,11 @@ impl WriteBuffer {
     /// The run of dirty 512-byte blocks around the first one of a buffer block, as far as a destage may
     /// reach: forward first. A cut lies between buffer blocks, so that the rest need not wait.
     fn dirty_neighbours(&self, number: u64) -> Range<u64> {
-        let size = self.spec.buffer_block.get();
+        let size = self.size.get();
         let dirty = self.waiting_bits(number);
         let first = u64::from(dirty.trailing_zeros());
         let mut blocks = number * size + first..number * size + first + ones_from(dirty, first);
-        let has_room =
-            |run: &Range<u64>, more| run.end - run.start + more <= self.spec.destage_max.get();
+        let has_room = |run: &Range<u64>, more| run.end - run.start + more <= self.destage_max;
         // The run continues in a neighbour as long as it reaches the edge between the two.
         while blocks.end.is_multiple_of(size) {
             let more = ones_from(self.waiting_bits(blocks.end / size), 0);
@@ -603,7 +639,7 @@ impl WriteBuffer {
             return;
         }
         let held = self.numbers.len();
-        assert!(held <= self.spec.capacity as usize, "{held} buffer blocks");
+        assert!(held <= self.capacity as usize, "{held} buffer blocks");
         assert_eq!(self.by_write.len(), self.by_age.len(), "both lists have the waiting entries");
         let listed = (self.by_write.len() + self.under_way.len()) as usize;
         assert_eq!(listed, held, "an entry in memory waits or is on its way");
@@ -637,7 +673,7 @@ impl WriteBuffer {
 
     /// True if a 512-byte block is in memory, where it is newer than on the disk.
     pub fn holds(&self, block: u64) -> bool {
-        let size = self.spec.buffer_block.get();
+        let size = self.size.get();
         self.held_bits(block / size) >> (block % size) & 1 == 1
     }
 
@@ -650,7 +686,7 @@ impl WriteBuffer {
         if self.is_empty() {
             return missing(blocks);
         }
-        let size = self.spec.buffer_block.get();
+        let size = self.size.get();
         let mut run = blocks.start..blocks.start;
         for (number, bits) in self.parts(blocks.clone()) {
             let mut absent = bits & !self.held_bits(number);
@@ -683,18 +719,18 @@ fn is_whole(entry: &Entry, bits: u64, whole: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn spec(capacity: u32) -> WriteBufferSpec {
+    /// Room for this many buffer blocks of 4 KiB.
+    fn spec(capacity: u64) -> WriteBufferSpec {
         WriteBufferSpec {
-            capacity,
-            buffer_block: Blocks::new(8),
-            high_mark: 0.8,
-            low_mark: 0.2,
-            order: DestageOrder::default(),
+            size: Bytes::from_kib(4 * capacity),
             max_age: None,
-            is_volatile: false,
-            destage_max: Blocks::new(40),
-            destages_in_gaps: false,
+            destage_maximum: Bytes::from_kib(20),
+            ..WriteBufferSpec::default()
         }
+    }
+
+    fn buffer_of(spec: WriteBufferSpec) -> WriteBuffer {
+        WriteBuffer::new(spec, Blocks::new(8))
     }
 
     fn at(ms: u64) -> SimTime {
@@ -711,8 +747,8 @@ mod tests {
     }
 
     #[test]
-    fn destaging_runs_between_high_and_low_mark() {
-        let mut buffer = WriteBuffer::new(spec(10));
+    fn destaging_begins_above_the_high_mark_and_ends_below_the_low_one() {
+        let mut buffer = buffer_of(spec(10));
         // Every other block, so that none has a dirty neighbour.
         write_blocks(&mut buffer, (0..8).map(|n| 2 * n));
         assert_eq!(destages(&mut buffer), []);
@@ -723,9 +759,8 @@ mod tests {
     }
 
     #[test]
-    fn block_written_again_goes_last() {
-        let mut buffer =
-            WriteBuffer::new(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
+    fn a_block_written_again_is_the_last_to_go() {
+        let mut buffer = buffer_of(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
         write_blocks(&mut buffer, [0, 2, 4]);
         write_blocks(&mut buffer, [0]);
         assert_eq!(destages(&mut buffer), [16..24, 32..40, 0..8]);
@@ -734,9 +769,8 @@ mod tests {
     }
 
     #[test]
-    fn destage_takes_dirty_neighbours_only() {
-        let mut buffer =
-            WriteBuffer::new(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
+    fn dirty_neighbours_go_in_one_destage_and_clean_ones_do_not() {
+        let mut buffer = buffer_of(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
         write_blocks(&mut buffer, [3, 4]);
         buffer.write(20..22, at(5));
         // Blocks 22 and 23 are clean, so 20..22 stands alone.
@@ -747,12 +781,12 @@ mod tests {
     fn destage_splits_long_dirty_run() {
         let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(40) };
         let mut buffer =
-            WriteBuffer::new(WriteBufferSpec { destage_max: Blocks::new(20), ..marks });
+            buffer_of(WriteBufferSpec { destage_maximum: Bytes::from_kib(10), ..marks });
         // From the oldest block, in the middle, the run continues behind it, then before it.
         [32..75, 24..32, 4..24].into_iter().for_each(|blocks| buffer.write(blocks, at(1)));
         assert_eq!(destages(&mut buffer), [32..48, 48..64, 64..75, 16..32, 4..16]);
-        let long = WriteBufferSpec { destage_max: Blocks::new(1_000), ..marks };
-        let mut buffer = WriteBuffer::new(long);
+        let long = WriteBufferSpec { destage_maximum: Bytes::from_kib(500), ..marks };
+        let mut buffer = buffer_of(long);
         [32..75, 24..32, 4..24].into_iter().for_each(|blocks| buffer.write(blocks, at(1)));
         assert!(destages(&mut buffer).into_iter().eq(std::iter::once(4..75)));
     }
@@ -760,15 +794,14 @@ mod tests {
     #[test]
     fn wow_sweeps_upwards_defers_rewritten_blocks() {
         let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) };
-        let mut buffer = WriteBuffer::new(WriteBufferSpec { order: DestageOrder::Wow, ..marks });
+        let mut buffer = buffer_of(WriteBufferSpec { order: DestageOrder::Wow, ..marks });
         write_blocks(&mut buffer, [6, 2, 4, 4, 0]);
         assert_eq!(destages(&mut buffer), [0..8, 16..24, 48..56, 32..40]);
     }
 
     #[test]
-    fn write_without_room_waits_for_destage() {
-        let mut buffer =
-            WriteBuffer::new(WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, ..spec(2) });
+    fn without_room_a_write_waits_until_a_destage_is_done() {
+        let mut buffer = buffer_of(WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, ..spec(2) });
         write_blocks(&mut buffer, [0, 2]);
         assert_eq!(destages(&mut buffer), [], "a full buffer alone destages nothing");
         assert!(!buffer.has_room(32..40) && buffer.has_room(0..8) && buffer.can_hold(0..16));
@@ -783,7 +816,7 @@ mod tests {
     #[test]
     fn power_cut_loss_counted_over_time() {
         let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) };
-        let mut buffer = WriteBuffer::new(marks);
+        let mut buffer = buffer_of(marks);
         buffer.write(0..3, at(1));
         assert_eq!(buffer.next_destage(at(2)), Some(0..3));
         buffer.write(2..4, at(3));
@@ -798,8 +831,8 @@ mod tests {
     }
 
     #[test]
-    fn gap_writes_whole_blocks_later_ones_wait() {
-        let mut buffer = WriteBuffer::new(WriteBufferSpec { destages_in_gaps: true, ..spec(9) });
+    fn a_gap_writes_whole_blocks_and_what_is_written_meanwhile_waits_for_the_next() {
+        let mut buffer = buffer_of(WriteBufferSpec { destage_in_gaps: true, ..spec(9) });
         buffer.write(8..28, at(1));
         let whole = |buffer: &mut WriteBuffer| {
             let mut found = Vec::new();

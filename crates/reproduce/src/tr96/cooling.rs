@@ -1,8 +1,9 @@
 //! Table 6: skewed access, with and without disk cooling. Rank 1 alone gets a tenth of the requests, and
 //! results hang on the size of its file: seeds differ a hundredfold near saturation.
 
+use freewheel_array::config::{CoolingRule, CoolingStep};
 use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
-use freewheel_array::files::{Cooling, CoolingRule, CoolingStep, CoolingWork};
+use freewheel_array::files::{Cooling, CoolingWork};
 use freewheel_array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{DiskUse, FilesResult};
@@ -43,7 +44,7 @@ const SHORT: (usize, usize) = (2, 2);
 /// tr96 section 4.1.2: a step every 100 requests, whole extents, delta of 5 %. The paper does not state k.
 pub(super) fn cooling() -> Cooling {
     Cooling {
-        rule: CoolingRule::default(),
+        rule: CoolingRule::TargetStaysCooler,
         daemon: CoolingSpec {
             threshold: 0.05,
             queue_veto: false,

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::config::{CoolingRule, CoolingStep};
 use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
 use freewheel_array::files::{
-    Cooling, CoolingRule, CoolingStep, CoolingWork, FileMap, FileOnDisks, FileRequest, LoggedFiles,
-    MappedFile, place, unsynchronised,
+    Cooling, CoolingWork, FileMap, FileOnDisks, FileRequest, LoggedFiles, MappedFile, place,
+    unsynchronised,
 };
 use freewheel_array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
 use freewheel_array::partition::{DiskModel, DiskUse, stripes_of_unit};
@@ -110,7 +111,7 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
         CoolingUnit::Fragments => 50,
     };
     Cooling {
-        rule: CoolingRule::default(),
+        rule: CoolingRule::TargetStaysCooler,
         daemon: CoolingSpec {
             threshold,
             queue_veto: false,

@@ -2,10 +2,10 @@
 //!
 //! They are filled in before the document becomes a configuration, so that a result names every value.
 
+use freewheel_model::cache::{CachePreset, StorageCacheSpec};
 use freewheel_units::Bytes;
 use toml::{Table, Value};
 
-use super::{CacheConfig, CachePreset};
 use crate::toml_faults::{Fault, fault_of_key};
 
 /// Gives `[cache]` the values of its preset where it has none of its own. An unknown name stays, for the
@@ -15,11 +15,11 @@ pub(super) fn fill_in(root: &mut Value, text: Option<&str>) -> Result<(), Fault>
     let preset = cache.get("preset").cloned().and_then(|name| name.try_into().ok());
     let Some(preset) = preset else { return Ok(()) };
     let config = match preset {
-        CachePreset::Tr03Poor => CacheConfig::resource_poor(),
+        CachePreset::Tr03Poor => StorageCacheSpec::resource_poor(),
         CachePreset::Tr03Rich => match storage_used(cache) {
-            Some(used) => CacheConfig::resource_rich(used),
+            Some(used) => StorageCacheSpec::resource_rich(used),
             // Its sizes give way to those of the document.
-            None if has_sizes(cache) => CacheConfig::resource_rich(Bytes::ZERO),
+            None if has_sizes(cache) => StorageCacheSpec::resource_rich(Bytes::ZERO),
             None => {
                 let says = "`cache.preset` is \"tr03-rich\", whose memory is a share of the storage in use: give `cache.storage_used`, or `cache.size` and `cache.write_buffer.size`";
                 return Err(fault_of_key("cache", "preset", text, says.into()));
@@ -55,14 +55,15 @@ fn fill(table: &mut Table, key: String, value: Value) {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_model::cache::{OpportunisticSpec, PrefetchSpec};
     use freewheel_units::SimDuration;
 
-    use super::super::{OpportunisticConfig, PrefetchConfig, SimConfig};
+    use super::super::{SimConfig, check_cache_spec};
     use super::*;
 
     const DISK: &str = "[workload]\nkind = \"closed\"\n";
 
-    fn cache(keys: &str) -> CacheConfig {
+    fn cache(keys: &str) -> StorageCacheSpec {
         let text = format!("{DISK}[cache]\n{keys}\n");
         SimConfig::parse(&text, "test", &[]).unwrap().cache.unwrap()
     }
@@ -70,13 +71,13 @@ mod tests {
     #[test]
     fn cache_preset_alone_matches_paper() {
         let poor = CachePreset::Tr03Poor;
-        let expected = CacheConfig { preset: Some(poor), ..CacheConfig::resource_poor() };
+        let expected = StorageCacheSpec { preset: Some(poor), ..StorageCacheSpec::resource_poor() };
         assert_eq!(cache("preset = \"tr03-poor\""), expected);
         let used = Bytes::new(4000 << 20);
-        let expected = CacheConfig {
+        let expected = StorageCacheSpec {
             preset: Some(CachePreset::Tr03Rich),
             storage_used: Some(used),
-            ..CacheConfig::resource_rich(used)
+            ..StorageCacheSpec::resource_rich(used)
         };
         assert_eq!(cache("preset = \"tr03-rich\"\nstorage_used = \"4000MiB\""), expected);
         let overridden = format!("{DISK}[cache]\npreset = \"tr03-rich\"");
@@ -91,8 +92,8 @@ mod tests {
             "preset = \"tr03-poor\"\nsize = \"2MiB\"\nopportunistic.just_in_time_seek = true\n\
              write_buffer.max_age = \"1h\"\nprefetch = { kind = \"off\" }",
         );
-        assert_eq!((cache.size, cache.prefetch), (Bytes::new(2 << 20), PrefetchConfig::Off));
-        let late = OpportunisticConfig { just_in_time_seek: true, ..OpportunisticConfig::tr03() };
+        assert_eq!((cache.size, cache.prefetch), (Bytes::new(2 << 20), PrefetchSpec::Off));
+        let late = OpportunisticSpec { just_in_time_seek: true, ..OpportunisticSpec::tr03() };
         assert_eq!(cache.opportunistic, late);
         let buffer = cache.write_buffer.unwrap();
         assert_eq!(
@@ -100,10 +101,10 @@ mod tests {
             (Bytes::new(4 << 20), Some(SimDuration::from_secs(3600)))
         );
         let segment = cache_of_segment();
-        assert_eq!(segment, PrefetchConfig::conditional(Bytes::from_kib(16)));
+        assert_eq!(segment, PrefetchSpec::conditional(Bytes::from_kib(16)));
     }
 
-    fn cache_of_segment() -> PrefetchConfig {
+    fn cache_of_segment() -> PrefetchSpec {
         cache(
             "preset = \"tr03-rich\"\nprefetch.segment = \"16KiB\"\nsize = \"1MiB\"\n\
              write_buffer.size = \"1MiB\"",
@@ -118,7 +119,7 @@ mod tests {
             let config = SimConfig::parse(&text, "test", &[]);
             let config = config.map_err(|error| error.to_string());
             config
-                .and_then(|config| config.cache.unwrap().check())
+                .and_then(|config| check_cache_spec(&config.cache.unwrap()))
                 .expect_err("what is wrong must be said")
         };
         let unknown = error("preset = \"tr03-small\"");

@@ -4,7 +4,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_units::Blocks;
 
-use super::{ConfigError, Layout, SimConfig, Workload};
+use super::{ConfigError, Layout, SimConfig, Workload, check_cache_sectors};
 use crate::source::SizeDistribution;
 use crate::toml_faults::check_whole;
 
@@ -31,7 +31,7 @@ pub(crate) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), 
     }
     let tasks = config.freeblock.as_ref().map_or(Ok(()), |tasks| tasks.check_sectors(least));
     tasks.map_err(|message| ConfigError::Freeblock { message })?;
-    let cache = config.cache.as_ref().map_or(Ok(()), |cache| cache.check_sectors(least));
+    let cache = config.cache.as_ref().map_or(Ok(()), |cache| check_cache_sectors(cache, least));
     cache.map_err(|message| ConfigError::Cache { message })?;
     let array = &config.array;
     if array.layout == Layout::Striped && array.drives.unwrap_or(1) > 1 {

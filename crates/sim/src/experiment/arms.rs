@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use freewheel_host::{PredictiveScheduler, SameTrack};
+use freewheel_model::cache::{StorageCache, StorageCacheSpec};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::electronics::DriveUnit;
@@ -15,7 +16,7 @@ use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::black_box::EmulatedDrive;
 use crate::cached::CachedDevice;
 use crate::cached_arm::behind_cache;
-use crate::config::{CacheConfig, ConfigError, HostConfig, SimConfig, Workload, sector};
+use crate::config::{ConfigError, HostConfig, SimConfig, Workload, sector};
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::Arm;
 use crate::gap_destages::GapDestages;
@@ -158,14 +159,21 @@ impl Experiment {
     pub(super) fn behind_cache<D: Device>(
         &self,
         arms: Vec<Arm<D>>,
-        config: &CacheConfig,
+        spec: &StorageCacheSpec,
     ) -> Result<Vec<Arm<CachedDevice<D>>>, ConfigError> {
         let sectors = sector(&self.config, &self.spec).sectors();
         let behind = |arm: Arm<D>| {
-            let spec = config.spec(self.is_reordered_behind_cache());
             let destages = self.policy(&arm.drive)?;
-            let own = self.own.cache.as_ref().map(|(_, make)| make(spec.read.capacity));
-            behind_cache(arm, spec, config.queue_depth, destages, sectors, own)
+            let cache = StorageCache::new(*spec, arm.drive.blocks());
+            let cache = match &self.own.cache {
+                Some((_, make)) => cache.with_policy(|capacity| make(capacity)),
+                None => cache,
+            };
+            let cache = match self.is_reordered_behind_cache() {
+                true => cache.reading_ahead_in_fetches(),
+                false => cache,
+            };
+            behind_cache(arm, cache, destages, sectors)
         };
         arms.into_iter().map(behind).collect()
     }
@@ -180,7 +188,7 @@ impl Experiment {
 
     /// Destages in gaps of every arm; empty without any.
     pub(super) fn gap_destages(&self) -> Result<Vec<GapDestages>, ConfigError> {
-        let block = self.config.cache.as_ref().and_then(CacheConfig::gaps_block);
+        let block = self.config.cache.as_ref().and_then(StorageCacheSpec::gaps_block);
         let Some(block) = block else { return Ok(Vec::new()) };
         let gaps = |arm| {
             GapDestages::new(self.drive_of(arm), block)

@@ -12,7 +12,9 @@ use freewheel_units::{Blocks, Bytes};
 
 use super::files::check_files;
 use crate::background::FreeblockConfig;
-use crate::config::{ConfigError, DRIVES_MAX, Layout, SimConfig, Workload, check_workload, sector};
+use crate::config::{
+    ConfigError, DRIVES_MAX, Layout, SimConfig, Workload, check_cache_spec, check_workload, sector,
+};
 use crate::postmark::PostmarkSpec;
 
 /// Least that the drive can be asked for.
@@ -64,7 +66,7 @@ pub(super) fn check_cache(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
         let message = "`write_buffer.destage_in_gaps` needs `electronics = false`: a drive's own buffer and queue leave no gaps to use".into();
         return Err(ConfigError::Cache { message });
     }
-    cache.check().map_err(|message| ConfigError::Cache { message })
+    check_cache_spec(cache).map_err(|message| ConfigError::Cache { message })
 }
 
 pub(super) fn check_freeblock(

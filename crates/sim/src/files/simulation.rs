@@ -9,6 +9,7 @@ use freewheel_array::files::{
 };
 use freewheel_array::placement::ExtentId;
 use freewheel_freeblock::Planner;
+use freewheel_model::cache::{StorageCache, StorageCacheSpec};
 use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
 use freewheel_model::stats::{Distribution, Summary};
@@ -18,7 +19,7 @@ use serde::Serialize;
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
-use crate::config::{CacheConfig, ConfigError};
+use crate::config::ConfigError;
 use crate::device::{Device, Mechanics};
 use crate::engine::{self, Arm, RunParts, VolumeLayout};
 use crate::result::{DiskUse, RunResult};
@@ -35,7 +36,7 @@ pub struct FilesExperiment<'a> {
     /// Order of each disk's queue.
     pub policy: PolicySpec,
     /// The storage system's cache in front of each disk.
-    pub cache: Option<&'a CacheConfig>,
+    pub cache: Option<&'a StorageCacheSpec>,
     /// Share of the requests that counts in no response.
     pub warm_up: f64,
     /// Seed of arrivals.
@@ -198,9 +199,9 @@ fn simulate_on<S: Source>(
     let Some(cache) = experiment.cache else {
         return simulate_devices(experiment, arms, source, observer);
     };
-    let behind = |arm| {
-        let (spec, depth) = (cache.spec(false), cache.queue_depth);
-        behind_cache(arm, spec, depth, experiment.policy.build()?, Sectors::default(), None)
+    let behind = |arm: Arm<_>| {
+        let cache = StorageCache::new(*cache, arm.drive.blocks());
+        behind_cache(arm, cache, experiment.policy.build()?, Sectors::default())
     };
     let arms = arms.into_iter().map(behind).collect::<Result<_, ConfigError>>()?;
     simulate_devices(experiment, arms, source, observer)

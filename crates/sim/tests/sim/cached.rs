@@ -1,7 +1,8 @@
 //! Runs behind a storage system's cache.
 
+use freewheel_model::cache::{OpportunisticSpec, PrefetchSpec, StorageCacheSpec};
 use freewheel_model::electronics::spec::SectorFormat;
-use freewheel_sim::config::{CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig};
+use freewheel_sim::config::SimConfig;
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{CacheWork, Completion, RunResult, ServiceParts};
@@ -53,19 +54,19 @@ fn cache_of_size_zero_changes_nothing() {
 
 /// Section 4 of tr03, technique by technique.
 #[test]
-fn tr03_systems_match_paper_tables() {
-    let poor = CacheConfig::resource_poor();
+fn the_two_systems_of_tr03_have_what_its_tables_say() {
+    let poor = StorageCacheSpec::resource_poor();
     let mib = |size: u64| Bytes::new(size << 20);
-    let idle = OpportunisticConfig {
+    let idle = OpportunisticSpec {
         read_ahead: Bytes::from_kib(128),
         free_blocks: true,
         just_in_time_seek: false,
     };
     assert_eq!((poor.size, poor.prefetch_buffer, poor.queue_depth), (mib(8), None, 8));
-    assert_eq!(poor.prefetch, PrefetchConfig::ReadAhead { amount: Bytes::from_kib(32) });
-    let rich = CacheConfig::resource_rich(Bytes::new(4_096_000_000));
+    assert_eq!(poor.prefetch, PrefetchSpec::ReadAhead { amount: Bytes::from_kib(32) });
+    let rich = StorageCacheSpec::resource_rich(Bytes::new(4_096_000_000));
     assert_eq!((rich.size, rich.prefetch_buffer), (Bytes::new(40_960_000), Some(mib(8))));
-    assert_eq!(rich.prefetch, PrefetchConfig::conditional(Bytes::from_kib(8)));
+    assert_eq!(rich.prefetch, PrefetchSpec::conditional(Bytes::from_kib(8)));
     assert_eq!([poor.opportunistic, rich.opportunistic], [idle; 2]);
     let [few, many] = [poor, rich].map(|cache| cache.write_buffer.unwrap());
     assert_eq!((few.size, few.max_age), (mib(4), Some(SimDuration::from_secs(30))));
@@ -79,14 +80,16 @@ fn tr03_systems_match_paper_tables() {
 }
 
 #[test]
-fn tr03_systems_speed_random_requests() {
-    let mean = |cache: Option<CacheConfig>| {
+fn the_two_systems_of_tr03_make_random_requests_faster() {
+    let mean = |cache: Option<StorageCacheSpec>| {
         let mut config = SimConfig::parse(CLOSED, "test", &["electronics=false".into()]).unwrap();
         config.cache = cache;
         Experiment::new(config).unwrap().run().unwrap().response.mean_ns
     };
-    let (poor, rich) =
-        (CacheConfig::resource_poor(), CacheConfig::resource_rich(Bytes::new(9_100_000_000)));
+    let (poor, rich) = (
+        StorageCacheSpec::resource_poor(),
+        StorageCacheSpec::resource_rich(Bytes::new(9_100_000_000)),
+    );
     let bare = mean(None);
     // Two of five are writes, which the buffers answer at once as long as they have room.
     for system in [poor, rich] {

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use freewheel_array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_array::config::{CoolingRule, CoolingStep};
 use freewheel_array::cooling::{CoolingSpec, CoolingUnit, MoverSpec, Refusal};
 use freewheel_array::files::{
-    Cooling, CoolingRule, CoolingStep, CoolingWork, FileLoad, FileOnDisks, FileRequest, Files,
-    place, unsynchronised,
+    Cooling, CoolingWork, FileLoad, FileOnDisks, FileRequest, Files, place, unsynchronised,
 };
 use freewheel_array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_array::placement::ExtentId;
+use freewheel_model::cache::StorageCacheSpec;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
-use freewheel_sim::config::CacheConfig;
 use freewheel_sim::files::{
     Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
     simulate_moved_in_gaps,
@@ -320,7 +320,7 @@ fn disk_caches_answer_repeated_requests() {
     let whole = Blocks::new(520);
     let load = FileLoad { blocks: whole, request: whole, rate: 0.2, reads: 1.0 };
     let disks = unsynchronised(&tr96(), 2).unwrap();
-    let run = |cache: Option<&CacheConfig>| {
+    let run = |cache: Option<&StorageCacheSpec>| {
         let experiment = FilesExperiment {
             disks: &disks,
             map: &files.map,
@@ -333,7 +333,7 @@ fn disk_caches_answer_repeated_requests() {
         simulate(&experiment, &mut |_| {}).unwrap()
     };
     // All files fit into the caches, so after the warm-up no block is read again.
-    let cache: CacheConfig = toml::from_str("size = \"16MiB\"").unwrap();
+    let cache: StorageCacheSpec = toml::from_str("size = \"16MiB\"").unwrap();
     let (without, with) = (run(None), run(Some(&cache)));
     assert_eq!(with.response.count, without.response.count);
     assert!(with.response.mean_ns < 0.05 * without.response.mean_ns, "{:?}", with.response);

@@ -1,7 +1,7 @@
 //! Runs of the trace against a drive, with caches of each size in front.
 
-use freewheel_model::cache::CachePolicy;
-use freewheel_sim::config::{CacheConfig, ConfigError, SimConfig, check_timing};
+use freewheel_model::cache::{CachePolicy, StorageCacheSpec};
+use freewheel_sim::config::{ConfigError, SimConfig, check_timing};
 use freewheel_sim::experiment::Experiment;
 use freewheel_trace::{Format, TraceInfo};
 use freewheel_units::Bytes;
@@ -31,7 +31,7 @@ impl MissStore {
     pub fn check(options: &CacheCurvesOptions) -> Result<(), CacheCurvesError> {
         match options.responses {
             ResponseRuns::None => Ok(()),
-            _ => Ok(Experiment::check(&config(options, CacheConfig::default()))?),
+            _ => Ok(Experiment::check(&config(options, StorageCacheSpec::default()))?),
         }
     }
 
@@ -43,17 +43,17 @@ impl MissStore {
         if check_timing(trace.format, trace.survey.as_ref(), file).is_err() {
             return Ok(Self::NoTiming(trace.format));
         }
-        let config = config(options, CacheConfig::default());
+        let config = config(options, StorageCacheSpec::default());
         let experiment = Experiment::with_trace_info(config, Some(trace.clone()))?;
         Ok(Self::Drive(Box::new(experiment)))
     }
 }
 
 /// The trace on the drive as it is used today: the drive's own command queue decides about misses.
-fn config(options: &CacheCurvesOptions, cache: CacheConfig) -> SimConfig {
+fn config(options: &CacheCurvesOptions, cache: StorageCacheSpec) -> SimConfig {
     let on_drive =
         trace_on_drive(&options.trace, &options.drive, options.electronics, options.seed);
-    let cache = Some(CacheConfig { queue_depth: options.cache_depth, ..cache });
+    let cache = Some(StorageCacheSpec { queue_depth: options.cache_depth, ..cache });
     SimConfig { cache, warm_up: options.warm_up, ..on_drive }
 }
 
@@ -147,7 +147,7 @@ impl Bench<'_> {
         let mut experiment = self.experiment.clone();
         let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
         let cache = experiment.config.cache.expect("the bench has a cache");
-        let cache = CacheConfig { size, policy: run.policy, ..cache };
+        let cache = StorageCacheSpec { size, policy: run.policy, ..cache };
         // An empty one would still read once for all requests that wait for the same block.
         experiment.config.cache = (run.size_bytes > 0).then_some(cache);
         let name = run.name();

@@ -1,12 +1,12 @@
 //! Changes of a storage system: what each is called, costs, and does to an experiment.
 
-use freewheel_model::cache::{AmpSpec, CachePolicy};
+use freewheel_model::cache::{
+    CachePolicy, OpportunisticSpec, PrefetchSpec, StorageCacheSpec, WriteBufferSpec,
+};
 use freewheel_model::electronics::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
 use freewheel_model::sched::linux::LINUX_SCHEDULERS;
-use freewheel_sim::config::{
-    CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig, WriteBufferConfig,
-};
+use freewheel_sim::config::SimConfig;
 use freewheel_units::{Bytes, SimDuration};
 use serde::{Deserialize, Serialize};
 
@@ -74,9 +74,9 @@ pub enum Change {
     /// Prefetching into a read cache of at least [`PREFETCH_CACHE`].
     Prefetch {
         /// With reads that miss.
-        with_misses: PrefetchConfig,
+        with_misses: PrefetchSpec,
         /// In idle time and in rotational latency.
-        opportunistic: OpportunisticConfig,
+        opportunistic: OpportunisticSpec,
     },
     /// A non-volatile write buffer in front of the drive.
     WriteBuffer {
@@ -175,7 +175,7 @@ impl Change {
                 let (max_age, destages) = (Some(max_age), Some(destages));
                 let size = part(size, &place);
                 let buffer =
-                    WriteBufferConfig { size, max_age, destages, ..WriteBufferConfig::default() };
+                    WriteBufferSpec { size, max_age, destages, ..WriteBufferSpec::default() };
                 cache(config, place).write_buffer = Some(buffer);
             }
             Self::Stripe { drives, unit } => {
@@ -217,26 +217,26 @@ fn part(size: Bytes, place: &Place) -> Bytes {
 }
 
 /// The storage system's cache, and an empty one where there was none.
-fn cache(config: &mut SimConfig, place: Place) -> &mut CacheConfig {
+fn cache(config: &mut SimConfig, place: Place) -> &mut StorageCacheSpec {
     let queue_depth = place.cache_depth;
-    config.cache.get_or_insert_with(|| CacheConfig {
+    config.cache.get_or_insert_with(|| StorageCacheSpec {
         size: Bytes::ZERO,
         queue_depth,
-        ..CacheConfig::default()
+        ..StorageCacheSpec::default()
     })
 }
 
-fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticConfig) -> String {
+fn prefetch_title(with_misses: &PrefetchSpec, opportunistic: &OpportunisticSpec) -> String {
     let first = match with_misses {
-        PrefetchConfig::Off => "Prefetch in idle and rotational time".into(),
-        PrefetchConfig::LargeFetchUnit { unit } => format!("Fetch units of {}", unit.human()),
-        PrefetchConfig::ReadAhead { amount } => format!("Read-ahead of {}", amount.human()),
-        PrefetchConfig::Amp { .. } => "Adaptive prefetch (AMP)".into(),
-        PrefetchConfig::Conditional { segment, .. } => {
+        PrefetchSpec::Off => "Prefetch in idle and rotational time".into(),
+        PrefetchSpec::LargeFetchUnit { unit } => format!("Fetch units of {}", unit.human()),
+        PrefetchSpec::ReadAhead { amount } => format!("Read-ahead of {}", amount.human()),
+        PrefetchSpec::Amp { .. } => "Adaptive prefetch (AMP)".into(),
+        PrefetchSpec::Conditional { segment, .. } => {
             format!("Sequential prefetch, segments of {}", segment.human())
         }
     };
-    let is_both = *with_misses != PrefetchConfig::Off && opportunistic.read_ahead > Bytes::ZERO;
+    let is_both = *with_misses != PrefetchSpec::Off && opportunistic.read_ahead > Bytes::ZERO;
     if is_both { format!("{first}, and in idle and rotational time") } else { first }
 }
 
@@ -312,21 +312,16 @@ fn read_caches(knees: &[Knee]) -> Vec<Change> {
 
 fn prefetches() -> Vec<Change> {
     let kib = Bytes::from_kib;
-    let conditional = PrefetchConfig::conditional(kib(16));
-    let idle = OpportunisticConfig::tr03();
-    let amp = PrefetchConfig::Amp {
-        initial: AmpSpec::DEFAULT.initial.bytes(),
-        maximum: AmpSpec::DEFAULT.maximum.bytes(),
-        streams: AmpSpec::DEFAULT.streams as u32,
-    };
-    let none = OpportunisticConfig::default();
+    let conditional = PrefetchSpec::conditional(kib(16));
+    let idle = OpportunisticSpec::tr03();
+    let none = OpportunisticSpec::default();
     let all = [
-        (PrefetchConfig::LargeFetchUnit { unit: kib(64) }, none),
-        (PrefetchConfig::ReadAhead { amount: kib(32) }, none),
+        (PrefetchSpec::LargeFetchUnit { unit: kib(64) }, none),
+        (PrefetchSpec::ReadAhead { amount: kib(32) }, none),
         (conditional, none),
-        (amp, none),
-        (PrefetchConfig::Off, idle),
-        (PrefetchConfig::ReadAhead { amount: kib(32) }, idle),
+        (PrefetchSpec::amp(), none),
+        (PrefetchSpec::Off, idle),
+        (PrefetchSpec::ReadAhead { amount: kib(32) }, idle),
         (conditional, idle),
     ];
     all.map(|(with_misses, opportunistic)| Change::Prefetch { with_misses, opportunistic }).into()

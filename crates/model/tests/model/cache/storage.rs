@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::cache::{
-    AmpSpec, BlockRange, CacheCounts, CachePolicy, CacheRequest, ConditionalSpec, DestageOrder,
-    DiskRequest, OpportunisticSpec, PrefetchCounts, PrefetchKind, PrefetchSpec, Purpose,
-    ReadCacheSpec, StorageCache, StorageCacheSpec, WriteBufferSpec,
+    BlockRange, CacheCounts, CacheRequest, DiskRequest, OpportunisticSpec, PrefetchCounts,
+    PrefetchKind, PrefetchSpec, Purpose, StorageCache, StorageCacheSpec, WriteBufferSpec,
 };
-use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
 const CAPACITY: Blocks = Blocks::new(4_000);
 
@@ -15,34 +14,23 @@ fn at(ms: u64) -> SimTime {
     SimTime::from_ns(ms * 1_000_000)
 }
 
-fn cache_of(capacity: u32) -> ReadCacheSpec {
-    ReadCacheSpec { policy: CachePolicy::Lru, ..ReadCacheSpec::tr03(capacity) }
+/// Memory of this many cache blocks.
+fn cache_of(capacity: u64) -> Bytes {
+    Bytes::from_kib(4 * capacity)
 }
 
 /// No memory and no prefetching.
 fn bare() -> StorageCacheSpec {
-    StorageCacheSpec {
-        read: cache_of(0),
-        prefetch_buffer: None,
-        prefetch: PrefetchSpec::Off,
-        read_ahead_in_fetch: false,
-        opportunistic: OpportunisticSpec::default(),
-        write: None,
-        destages_max: 8,
-    }
+    StorageCacheSpec { size: Bytes::ZERO, ..StorageCacheSpec::default() }
 }
 
-fn buffer_of(capacity: u32) -> WriteBufferSpec {
+fn buffer_of(capacity: u64) -> WriteBufferSpec {
     WriteBufferSpec {
-        capacity,
-        buffer_block: Blocks::new(8),
-        high_mark: 0.8,
-        low_mark: 0.2,
-        order: DestageOrder::default(),
+        size: cache_of(capacity),
         max_age: Some(SimDuration::from_ms(500)),
-        is_volatile: true,
-        destage_max: Blocks::new(64),
-        destages_in_gaps: false,
+        volatile: true,
+        destage_maximum: Bytes::from_kib(32),
+        ..WriteBufferSpec::default()
     }
 }
 
@@ -139,9 +127,9 @@ fn cache_of_no_size_passes_requests_unchanged() {
 }
 
 #[test]
-fn read_answered_before_read_ahead() {
-    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
-    let mut system = System::new(StorageCacheSpec { read: cache_of(100), prefetch, ..bare() });
+fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(64 * 512) };
+    let mut system = System::new(StorageCacheSpec { size: cache_of(100), prefetch, ..bare() });
     system.arrive(read(8, 8, 1));
     assert!(system.step());
     assert_eq!(system.answered, [1]);
@@ -156,11 +144,10 @@ fn read_answered_before_read_ahead() {
 }
 
 #[test]
-fn read_waits_for_read_ahead_in_fetch() {
-    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
-    let read_ahead_in_fetch = true;
-    let spec = StorageCacheSpec { read: cache_of(100), prefetch, read_ahead_in_fetch, ..bare() };
-    let mut system = System::new(spec);
+fn read_ahead_may_be_a_part_of_its_fetch_which_the_read_then_waits_for() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(64 * 512) };
+    let mut system = System::new(StorageCacheSpec { size: cache_of(100), prefetch, ..bare() });
+    system.cache = system.cache.reading_ahead_in_fetches();
     system.arrive(read(8, 8, 1));
     assert!(system.answered.is_empty());
     system.run();
@@ -172,9 +159,9 @@ fn read_waits_for_read_ahead_in_fetch() {
 }
 
 #[test]
-fn fetches_ending_together_each_read_ahead() {
-    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
-    let mut system = System::new(StorageCacheSpec { read: cache_of(100), prefetch, ..bare() });
+fn fetches_that_end_at_once_each_have_their_read_ahead() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(16 * 512) };
+    let mut system = System::new(StorageCacheSpec { size: cache_of(100), prefetch, ..bare() });
     system.arrive(read(0, 8, 1));
     system.arrive(read(1_000, 8, 2));
     let fetches = [system.next().unwrap(), system.next().unwrap()];
@@ -190,9 +177,9 @@ fn fetches_ending_together_each_read_ahead() {
 #[test]
 fn idle_disk_reads_on_until_request() {
     let opportunistic =
-        OpportunisticSpec { read_ahead: Blocks::new(256), ..OpportunisticSpec::default() };
-    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
-    let spec = StorageCacheSpec { read: cache_of(100), prefetch, opportunistic, ..bare() };
+        OpportunisticSpec { read_ahead: Bytes::new(256 * 512), ..OpportunisticSpec::default() };
+    let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(64 * 512) };
+    let spec = StorageCacheSpec { size: cache_of(100), prefetch, opportunistic, ..bare() };
     let mut system = System::new(spec);
     system.arrive(read(0, 8, 1));
     system.run();
@@ -213,10 +200,10 @@ fn idle_disk_reads_on_until_request() {
 #[test]
 fn opportunistic_data_stay_in_own_buffer() {
     let opportunistic =
-        OpportunisticSpec { read_ahead: Blocks::new(8), ..OpportunisticSpec::default() };
+        OpportunisticSpec { read_ahead: Bytes::new(8 * 512), ..OpportunisticSpec::default() };
     let read_cache = cache_of(2);
     let spec = StorageCacheSpec {
-        read: read_cache,
+        size: read_cache,
         prefetch_buffer: Some(cache_of(1)),
         opportunistic,
         ..bare()
@@ -230,8 +217,8 @@ fn opportunistic_data_stay_in_own_buffer() {
 }
 
 #[test]
-fn buffered_write_waits_only_when_full() {
-    let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(2)), ..bare() });
+fn a_write_is_answered_in_memory_and_a_full_buffer_makes_it_wait() {
+    let mut system = System::new(StorageCacheSpec { write_buffer: Some(buffer_of(2)), ..bare() });
     system.arrive(write(0, 8, 1));
     system.arrive(write(100, 12, 2));
     assert_eq!(system.answered, [1], "the second needs two buffer blocks, and one is free");
@@ -254,10 +241,10 @@ fn forced(system: &mut System) -> Vec<(Purpose, u64)> {
 }
 
 #[test]
-fn buffer_surviving_power_cut_counts_as_media() {
-    let with = |is_volatile| {
-        let write = Some(WriteBufferSpec { is_volatile, ..buffer_of(2) });
-        System::new(StorageCacheSpec { write, ..bare() })
+fn what_counts_as_the_media_depends_on_whether_a_power_cut_clears_the_buffer() {
+    let with = |volatile| {
+        let write_buffer = Some(WriteBufferSpec { volatile, ..buffer_of(2) });
+        System::new(StorageCacheSpec { write_buffer, ..bare() })
     };
     let requests = [
         write(0, 8, 1),
@@ -286,8 +273,8 @@ fn buffer_surviving_power_cut_counts_as_media() {
 }
 
 #[test]
-fn fua_read_from_media_except_buffer_only() {
-    let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
+fn a_read_with_fua_comes_from_the_media_but_for_what_only_the_buffer_has() {
+    let spec = StorageCacheSpec { size: cache_of(8), write_buffer: Some(buffer_of(8)), ..bare() };
     let mut system = System::new(spec);
     let forced_read = |start, tag| CacheRequest { fua: true, ..read(start, 8, tag) };
     system.arrive(read(0, 8, 1));
@@ -309,9 +296,9 @@ fn fua_read_from_media_except_buffer_only() {
 #[test]
 fn idle_disk_skips_blocks_in_memory() {
     let opportunistic =
-        OpportunisticSpec { read_ahead: Blocks::new(24), ..OpportunisticSpec::default() };
+        OpportunisticSpec { read_ahead: Bytes::new(24 * 512), ..OpportunisticSpec::default() };
     let write_buffer = Some(buffer_of(8));
-    let spec = StorageCacheSpec { read: cache_of(8), write: write_buffer, opportunistic, ..bare() };
+    let spec = StorageCacheSpec { size: cache_of(8), write_buffer, opportunistic, ..bare() };
     let mut system = System::new(spec);
     system.arrive(read(8, 4, 1));
     system.arrive(write(12, 4, 2));
@@ -327,8 +314,8 @@ fn idle_disk_skips_blocks_in_memory() {
 }
 
 #[test]
-fn oversized_and_fua_writes_go_to_disk() {
-    let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(2)), ..bare() });
+fn a_write_larger_than_the_buffer_and_one_with_fua_go_to_the_disk() {
+    let mut system = System::new(StorageCacheSpec { write_buffer: Some(buffer_of(2)), ..bare() });
     system.arrive(write(0, 8, 1));
     system.arrive(CacheRequest { fua: true, ..write(4, 8, 2) });
     system.arrive(write(200, 100, 3));
@@ -343,8 +330,8 @@ fn oversized_and_fua_writes_go_to_disk() {
 }
 
 #[test]
-fn read_of_written_blocks_fetches_only_between() {
-    let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(8)), ..bare() });
+fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
+    let mut system = System::new(StorageCacheSpec { write_buffer: Some(buffer_of(8)), ..bare() });
     system.arrive(write(8, 8, 1));
     system.arrive(read(8, 8, 2));
     system.arrive(read(12, 8, 3));
@@ -354,12 +341,12 @@ fn read_of_written_blocks_fetches_only_between() {
 }
 
 #[test]
-fn prefetch_worth_counted_block_by_block() {
-    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
+fn what_prefetching_was_worth_is_counted_block_by_block() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(16 * 512) };
     let opportunistic =
-        OpportunisticSpec { read_ahead: Blocks::new(32), ..OpportunisticSpec::default() };
+        OpportunisticSpec { read_ahead: Bytes::new(32 * 512), ..OpportunisticSpec::default() };
     let spec = StorageCacheSpec {
-        read: cache_of(4),
+        size: cache_of(4),
         prefetch_buffer: Some(cache_of(4)),
         prefetch,
         opportunistic,
@@ -391,9 +378,9 @@ fn prefetch_worth_counted_block_by_block() {
 }
 
 /// AMP in front of a read cache of this many cache blocks.
-fn with_amp(capacity: u32) -> System {
-    let prefetch = PrefetchSpec::Amp(AmpSpec::DEFAULT);
-    System::of(StorageCacheSpec { read: cache_of(capacity), prefetch, ..bare() }, 4_000_000)
+fn with_amp(capacity: u64) -> System {
+    let prefetch = PrefetchSpec::amp();
+    System::of(StorageCacheSpec { size: cache_of(capacity), prefetch, ..bare() }, 4_000_000)
 }
 
 /// Reads of 8 blocks, each with time for `steps` of the disk behind it.
@@ -431,14 +418,14 @@ fn amp_serves_sequential_stream_ignores_random() {
 fn amp_wastes_less_than_fixed_amount() {
     // 40 streams turn about in a cache of 160 blocks of 4 KiB: there is room for 16 KiB of each.
     let turns = |prefetch| {
-        let spec = StorageCacheSpec { read: cache_of(160), prefetch, ..bare() };
+        let spec = StorageCacheSpec { size: cache_of(160), prefetch, ..bare() };
         let mut system = System::of(spec, 4_000_000);
         let starts = (0..400).flat_map(|n| (0..40).map(move |stream| stream * 50_000 + 8 * n));
         reads(&mut system, starts, 3);
         system.counts()
     };
-    let fixed = turns(PrefetchSpec::ReadAhead { amount: Blocks::new(64) });
-    let amp = turns(PrefetchSpec::Amp(AmpSpec::DEFAULT));
+    let fixed = turns(PrefetchSpec::ReadAhead { amount: Bytes::new(64 * 512) });
+    let amp = turns(PrefetchSpec::amp());
     let wasted = |counts: CacheCounts| counts.prefetch[PrefetchKind::WithReads].wasted;
     assert!(wasted(amp) * 10 < wasted(fixed), "{amp:?} {fixed:?}");
     assert!(amp.read_misses * 2 < fixed.read_misses, "{amp:?} {fixed:?}");
@@ -465,7 +452,7 @@ fn paused_stream_resumes_with_smaller_set() {
 #[test]
 fn passing_blocks_count_by_read_purpose() {
     for kind in [PrefetchKind::FreeBlocks, PrefetchKind::JustInTimeSeek] {
-        let mut system = System::new(StorageCacheSpec { read: cache_of(8), ..bare() });
+        let mut system = System::new(StorageCacheSpec { size: cache_of(8), ..bare() });
         system.arrive(read(16, 8, 1));
         let fetch = system.next().unwrap();
         system.cache.ended(&fetch, &[(kind, 8..16), (kind, 0..0)], at(1));
@@ -480,7 +467,7 @@ fn passing_blocks_count_by_read_purpose() {
 #[test]
 fn flush_waits_for_earlier_writes_alone() {
     let full = WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, max_age: None, ..buffer_of(16) };
-    let mut system = System::new(StorageCacheSpec { write: Some(full), ..bare() });
+    let mut system = System::new(StorageCacheSpec { write_buffer: Some(full), ..bare() });
     (0..4).for_each(|n| system.arrive(write(n * 16, 8, n)));
     let point = system.cache.flush_point().unwrap();
     let mut steps = 0;
@@ -497,8 +484,8 @@ fn flush_waits_for_earlier_writes_alone() {
 }
 
 #[test]
-fn trim_saves_destages() {
-    let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
+fn a_trim_saves_the_destages_of_what_it_forgets() {
+    let spec = StorageCacheSpec { size: cache_of(8), write_buffer: Some(buffer_of(8)), ..bare() };
     let mut system = System::new(spec);
     system.arrive(write(0, 16, 1));
     system.cache.trim(BlockRange::new(Lbn::new(4), Blocks::new(12)), at(1));
@@ -511,7 +498,7 @@ fn trim_saves_destages() {
 #[test]
 fn trim_drops_cached_blocks_admits_waiting_write() {
     let write_buffer = Some(buffer_of(1));
-    let spec = StorageCacheSpec { read: cache_of(8), write: write_buffer, ..bare() };
+    let spec = StorageCacheSpec { size: cache_of(8), write_buffer, ..bare() };
     let mut system = System::new(spec);
     system.arrive(read(64, 8, 1));
     system.run();
@@ -528,38 +515,41 @@ fn trim_drops_cached_blocks_admits_waiting_write() {
 }
 
 /// Every feature at once, chosen by the seed.
-fn any(prng: &mut Prng) -> StorageCacheSpec {
-    let blocks = |n| Blocks::new(n);
-    let conditional =
-        ConditionalSpec { backward: prng.chance(0.5), ..ConditionalSpec::tr03(blocks(16)) };
+fn any(prng: &mut Prng) -> (StorageCacheSpec, bool) {
+    let mut conditional = PrefetchSpec::conditional(Bytes::from_kib(8));
+    if let PrefetchSpec::Conditional { backward, .. } = &mut conditional {
+        *backward = prng.chance(0.5);
+    }
     let prefetch = [
         PrefetchSpec::Off,
-        PrefetchSpec::LargeFetchUnit { unit: blocks(64) },
-        PrefetchSpec::ReadAhead { amount: blocks(40) },
-        PrefetchSpec::Conditional(conditional),
-        PrefetchSpec::Amp(AmpSpec::DEFAULT),
+        PrefetchSpec::LargeFetchUnit { unit: Bytes::from_kib(32) },
+        PrefetchSpec::ReadAhead { amount: Bytes::from_kib(20) },
+        conditional,
+        PrefetchSpec::amp(),
     ][prng.below(5) as usize];
     let opportunistic = OpportunisticSpec {
-        read_ahead: blocks(prng.below(2) * 100),
+        read_ahead: Bytes::from_kib(prng.below(2) * 50),
         free_blocks: true,
         just_in_time_seek: true,
     };
-    StorageCacheSpec {
-        read: cache_of(prng.below(3) as u32 * 20),
-        prefetch_buffer: prng.chance(0.5).then(|| cache_of(10)),
-        prefetch,
-        read_ahead_in_fetch: prng.chance(0.5),
-        opportunistic,
-        write: prng.chance(0.7).then(|| buffer_of(1 + prng.below(20) as u32)),
-        destages_max: 1 + prng.below(8) as u32,
-    }
+    let size = cache_of(prng.below(3) * 20);
+    let prefetch_buffer = prng.chance(0.5).then(|| cache_of(10));
+    let reads_ahead_in_fetch = prng.chance(0.5);
+    let write_buffer = prng.chance(0.7).then(|| buffer_of(1 + prng.below(20)));
+    let queue_depth = 1 + prng.below(8) as u32;
+    let of_sizes = StorageCacheSpec { size, prefetch_buffer, write_buffer, ..bare() };
+    (StorageCacheSpec { prefetch, opportunistic, queue_depth, ..of_sizes }, reads_ahead_in_fetch)
 }
 
 #[test]
 fn requests_answered_once_in_any_order() {
     for seed in 0..200 {
         let prng = &mut Prng::new(seed, "storage cache");
-        let mut system = System::new(any(prng));
+        let (spec, reads_ahead_in_fetch) = any(prng);
+        let mut system = System::new(spec);
+        if reads_ahead_in_fetch {
+            system.cache = system.cache.reading_ahead_in_fetches();
+        }
         let mut arrived = 0;
         let hot = prng.below(3_000);
         while arrived < 300 || system.step() {

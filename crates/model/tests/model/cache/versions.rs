@@ -12,11 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use freewheel_model::cache::{
-    AmpSpec, BlockRange, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, FlushPoint,
-    OpportunisticSpec, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache,
-    StorageCacheSpec, WriteBufferSpec,
+    BlockRange, CacheRequest, DestageOrder, DiskRequest, FlushPoint, OpportunisticSpec,
+    PrefetchKind, PrefetchSpec, Purpose, StorageCache, StorageCacheSpec, WriteBufferSpec,
 };
-use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
 const CAPACITY: u64 = 2_000;
 const SIZE: u64 = 8;
@@ -100,10 +99,14 @@ fn range(request: &DiskRequest) -> Range<usize> {
 }
 
 impl Model {
-    fn new(spec: StorageCacheSpec) -> Self {
+    fn new((spec, reads_ahead_in_fetch): (StorageCacheSpec, bool)) -> Self {
+        let cache = StorageCache::new(spec, Blocks::new(CAPACITY));
         let cells = CAPACITY as usize;
         Self {
-            cache: StorageCache::new(spec, Blocks::new(CAPACITY)),
+            cache: match reads_ahead_in_fetch {
+                true => cache.reading_ahead_in_fetches(),
+                false => cache,
+            },
             spec,
             now: 0,
             answers: 0,
@@ -167,8 +170,9 @@ impl Model {
     fn is_buffered(&self, request: &CacheRequest) -> bool {
         let its = blocks(request);
         let entries = (its.end as u64).div_ceil(SIZE) - its.start as u64 / SIZE;
-        let takes = |buffer: WriteBufferSpec| !(request.fua && buffer.is_volatile);
-        self.spec.write.is_some_and(|buffer| takes(buffer) && entries <= buffer.capacity.into())
+        let takes = |buffer: WriteBufferSpec| !(request.fua && buffer.volatile);
+        let holds = |buffer: WriteBufferSpec| entries <= buffer.size.get() / (512 * SIZE);
+        self.spec.write_buffer.is_some_and(|buffer| takes(buffer) && holds(buffer))
     }
 
     fn write(&mut self, request: &CacheRequest) {
@@ -228,7 +232,7 @@ impl Model {
     }
 
     fn is_volatile(&self) -> bool {
-        self.spec.write.is_some_and(|buffer| buffer.is_volatile)
+        self.spec.write_buffer.is_some_and(|buffer| buffer.volatile)
     }
 
     fn end_flushes(&mut self) {
@@ -242,7 +246,15 @@ impl Model {
     /// Destages enter their queue, or the clients' one.
     fn queue_destages(&mut self) {
         while let Some(request) = self.cache.next_destage(at(self.now)) {
-            assert!(request.blocks <= self.spec.write.expect("a buffer").destage_max);
+            assert!(
+                request.blocks
+                    <= self
+                        .spec
+                        .write_buffer
+                        .expect("a buffer")
+                        .destage_maximum
+                        .blocks_rounded_up()
+            );
             let Written { carried, .. } = self.send(request.range());
             self.destages_under_way += 1;
             self.destages.push(Job { carried, ..Job::new(request) });
@@ -280,8 +292,8 @@ impl Model {
     /// No block waits longer than the limit unless the most destages are under way, or older data of
     /// its buffer block.
     fn check_ages(&self) {
-        let Some(age) = self.spec.write.and_then(|buffer| buffer.max_age) else { return };
-        let has_most = self.destages_under_way == self.spec.destages_max;
+        let Some(age) = self.spec.write_buffer.and_then(|buffer| buffer.max_age) else { return };
+        let has_most = self.destages_under_way == self.spec.destages_max();
         for (&block, dirty) in &self.buffered {
             let first = block / SIZE * SIZE;
             let moves = self.buffered.range(first..first + SIZE).any(|(_, d)| d.under_way != 0);
@@ -378,45 +390,46 @@ fn forget(whole: &mut BTreeSet<u64>, blocks: &Range<u64>) {
     whole.retain(|&start| start >= blocks.end || start + SIZE <= blocks.start);
 }
 
-fn read_cache(prng: &mut Prng) -> ReadCacheSpec {
-    ReadCacheSpec::tr03(prng.below(3) as u32 * 20)
+/// Memory of some cache blocks.
+fn memory(prng: &mut Prng) -> Bytes {
+    Bytes::from_kib(prng.below(3) * 80)
 }
 
 /// Every feature at once, chosen by the seed.
-fn any(prng: &mut Prng) -> StorageCacheSpec {
-    let conditional =
-        ConditionalSpec { backward: prng.chance(0.5), ..ConditionalSpec::tr03(Blocks::new(16)) };
+fn any(prng: &mut Prng) -> (StorageCacheSpec, bool) {
+    let mut conditional = PrefetchSpec::conditional(Bytes::from_kib(8));
+    if let PrefetchSpec::Conditional { backward, .. } = &mut conditional {
+        *backward = prng.chance(0.5);
+    }
     let prefetch = [
         PrefetchSpec::Off,
-        PrefetchSpec::LargeFetchUnit { unit: Blocks::new(64) },
-        PrefetchSpec::ReadAhead { amount: Blocks::new(40) },
-        PrefetchSpec::Conditional(conditional),
-        PrefetchSpec::Amp(AmpSpec::DEFAULT),
+        PrefetchSpec::LargeFetchUnit { unit: Bytes::from_kib(32) },
+        PrefetchSpec::ReadAhead { amount: Bytes::from_kib(20) },
+        conditional,
+        PrefetchSpec::amp(),
     ][prng.below(5) as usize];
     let high_mark = prng.unit();
     let buffer = WriteBufferSpec {
-        capacity: 1 + prng.below(20) as u32,
-        buffer_block: Blocks::new(SIZE),
+        size: Bytes::new((1 + prng.below(20)) * 512 * SIZE),
         high_mark,
         low_mark: high_mark * prng.unit(),
-        order: [DestageOrder::LeastRecentlyWritten, DestageOrder::Wow][prng.below(2) as usize],
+        order: [DestageOrder::Lrw, DestageOrder::Wow][prng.below(2) as usize],
         max_age: prng.chance(0.7).then(|| SimDuration::from_ms(5 + prng.below(200))),
-        is_volatile: prng.chance(0.7),
-        destage_max: Blocks::new(SIZE + prng.below(100)),
-        destages_in_gaps: true,
+        volatile: prng.chance(0.7),
+        destage_maximum: Bytes::new(512 * (SIZE + prng.below(100))),
+        destages: None,
+        destage_in_gaps: true,
     };
-    StorageCacheSpec {
-        read: read_cache(prng),
-        prefetch_buffer: prng.chance(0.5).then(|| read_cache(prng)),
-        prefetch,
-        read_ahead_in_fetch: prng.chance(0.5),
-        opportunistic: OpportunisticSpec {
-            read_ahead: Blocks::new(prng.below(2) * 100),
-            ..OpportunisticSpec::default()
-        },
-        write: prng.chance(0.8).then_some(buffer),
-        destages_max: 1 + prng.below(8) as u32,
-    }
+    let size = memory(prng);
+    let prefetch_buffer = prng.chance(0.5).then(|| memory(prng));
+    let reads_ahead_in_fetch = prng.chance(0.5);
+    let read_ahead = Bytes::from_kib(prng.below(2) * 50);
+    let opportunistic = OpportunisticSpec { read_ahead, ..OpportunisticSpec::default() };
+    let write_buffer = prng.chance(0.8).then_some(buffer);
+    let queue_depth = 1 + prng.below(8) as u32;
+    let of_sizes =
+        StorageCacheSpec { size, prefetch_buffer, write_buffer, ..StorageCacheSpec::default() };
+    (StorageCacheSpec { prefetch, opportunistic, queue_depth, ..of_sizes }, reads_ahead_in_fetch)
 }
 
 /// A request; half of them in a small area, so that they overlap.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use freewheel_model::cache::{DestageOrder, FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};
-use freewheel_units::{Blocks, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, Prng, SimDuration, SimTime};
 
 /// Buffer blocks that are written to.
 const NUMBERS: u64 = 24;
@@ -66,6 +66,8 @@ struct Events {
 
 struct Model {
     spec: WriteBufferSpec,
+    /// Blocks of 512 bytes in a buffer block.
+    size: u64,
     blocks: Vec<Block>,
     /// Time at which each dirty buffer block became dirty.
     since: BTreeMap<u64, Since>,
@@ -87,17 +89,18 @@ struct Model {
 }
 
 impl Model {
-    fn size(&self) -> u64 {
-        self.spec.buffer_block.get()
+    /// Buffer blocks in memory.
+    fn capacity(&self) -> usize {
+        (self.spec.size.get() / (512 * self.size)) as usize
     }
 
     fn numbers(&self, blocks: &Range<u64>) -> Range<u64> {
-        blocks.start / self.size()..blocks.end.div_ceil(self.size())
+        blocks.start / self.size..blocks.end.div_ceil(self.size)
     }
 
     fn of(&self, number: u64) -> &[Block] {
-        let first = (number * self.size()) as usize;
-        &self.blocks[first..first + self.size() as usize]
+        let first = (number * self.size) as usize;
+        &self.blocks[first..first + self.size as usize]
     }
 
     fn is_dirty(&self, number: u64) -> bool {
@@ -124,11 +127,11 @@ impl Model {
     fn has_room(&self, blocks: &Range<u64>) -> bool {
         let of_write = self.numbers(blocks);
         let all = (0..NUMBERS).filter(|number| self.is_held(*number) || of_write.contains(number));
-        all.count() <= self.spec.capacity as usize
+        all.count() <= self.capacity()
     }
 
     fn share(&self) -> f64 {
-        self.waiting().count() as f64 / f64::from(self.spec.capacity)
+        self.waiting().count() as f64 / self.capacity() as f64
     }
 
     fn at_risk(&self) -> u64 {
@@ -176,7 +179,7 @@ impl Model {
             return None;
         }
         let first = self.waiting().min_by_key(|number| self.written[number])?;
-        Some((self.spec.order == DestageOrder::LeastRecentlyWritten).then_some(first))
+        Some((self.spec.order == DestageOrder::Lrw).then_some(first))
     }
 
     /// Dirty data of these blocks leave.
@@ -219,7 +222,7 @@ impl Model {
         if let Some(Some(number)) = expected {
             assert!(self.numbers(&blocks).contains(&number), "{blocks:?} before {number}");
         }
-        assert!(blocks.end - blocks.start <= self.spec.destage_max.get());
+        assert!(blocks.end - blocks.start <= self.spec.destage_maximum.get() / 512);
         self.counts.destages += 1;
         self.counts.destaged_blocks += blocks.end - blocks.start;
         self.events.destages += 1;
@@ -234,7 +237,7 @@ impl Model {
         let first = *self.whole.iter().nth(at).expect("one of them");
         let is_next_whole = self.whole.contains(&(first + 1));
         let end = first + 1 + u64::from(is_next_whole && prng.chance(0.5));
-        let blocks = first * self.size()..end * self.size();
+        let blocks = first * self.size..end * self.size;
         buffer.begin_in_gap(blocks.clone());
         self.counts.in_gaps_blocks += blocks.end - blocks.start;
         self.events.in_gaps += 1;
@@ -349,13 +352,13 @@ impl Model {
         let mut named = std::mem::take(&mut self.whole);
         named.retain(|&number| self.is_whole(number));
         buffer.take_whole(|blocks| {
-            assert_eq!(blocks.end - blocks.start, self.size());
-            let number = blocks.start / self.size();
+            assert_eq!(blocks.end - blocks.start, self.size);
+            let number = blocks.start / self.size;
             assert!(self.is_whole(number), "{blocks:?} is not whole");
             named.insert(number);
         });
         let whole = (0..NUMBERS).filter(|&number| self.is_whole(number));
-        let is_used = self.spec.destages_in_gaps;
+        let is_used = self.spec.destage_in_gaps;
         assert_eq!(named, whole.filter(|_| is_used).collect(), "what gaps may write");
         self.whole = named;
     }
@@ -369,11 +372,11 @@ impl Model {
     fn step(&mut self, buffer: &mut WriteBuffer, now: SimTime, prng: &mut Prng) {
         let all = self.blocks.len() as u64;
         let start = prng.below(all);
-        let most = if prng.chance(0.5) { 3 * self.size() } else { self.size() };
+        let most = if prng.chance(0.5) { 3 * self.size } else { self.size };
         let mut blocks = start..(start + 1 + prng.below(most)).min(all);
         if prng.chance(0.3) {
             let Range { start, end } = self.numbers(&blocks);
-            blocks = start * self.size()..end * self.size();
+            blocks = start * self.size..end * self.size;
         }
         match prng.below(16) {
             0..5 if !self.is_held_back(&blocks) => {
@@ -429,20 +432,22 @@ impl Model {
     }
 }
 
-fn any_spec(seed: u64, prng: &mut Prng) -> WriteBufferSpec {
+/// Settings, and the blocks of 512 bytes in a buffer block.
+fn any_spec(seed: u64, prng: &mut Prng) -> (WriteBufferSpec, u64) {
     let size = [8, 8, 3, 64, 1][seed as usize % 5];
     let high_mark = prng.unit();
-    WriteBufferSpec {
-        capacity: 4 + prng.below(16) as u32,
-        buffer_block: Blocks::new(size),
+    let spec = WriteBufferSpec {
+        size: Bytes::new((4 + prng.below(16)) * 512 * size),
         high_mark,
         low_mark: high_mark * prng.unit(),
-        order: [DestageOrder::LeastRecentlyWritten, DestageOrder::Wow][prng.below(2) as usize],
+        order: [DestageOrder::Lrw, DestageOrder::Wow][prng.below(2) as usize],
         max_age: prng.chance(0.5).then(|| SimDuration::from_us(5_000 + prng.below(40_000))),
-        is_volatile: prng.chance(0.5),
-        destage_max: Blocks::new(size + prng.below(4 * size)),
-        destages_in_gaps: prng.chance(0.8),
-    }
+        volatile: prng.chance(0.5),
+        destage_maximum: Bytes::new(512 * (size + prng.below(4 * size))),
+        destages: None,
+        destage_in_gaps: prng.chance(0.8),
+    };
+    (spec, size)
 }
 
 #[test]
@@ -450,11 +455,12 @@ fn write_buffer_keeps_versions_in_any_order() {
     let mut events = Vec::new();
     for seed in 0..40 {
         let prng = &mut Prng::new(seed, "write buffer");
-        let spec = any_spec(seed, prng);
-        let mut buffer = WriteBuffer::new(spec);
+        let (spec, size) = any_spec(seed, prng);
+        let mut buffer = WriteBuffer::new(spec, Blocks::new(size));
         let mut model = Model {
             spec,
-            blocks: vec![Block::default(); (NUMBERS * spec.buffer_block.get()) as usize],
+            size,
+            blocks: vec![Block::default(); (NUMBERS * size) as usize],
             since: BTreeMap::new(),
             under_way_since: BTreeMap::new(),
             written: BTreeMap::new(),
