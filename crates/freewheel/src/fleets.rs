@@ -114,15 +114,16 @@ fn write_reports(
 ) -> Result<(), TableError> {
     let found = report.worth_a_look(most);
     for (done, &at) in found.iter().enumerate() {
-        let goes_on = || progress(done as u64, found.len() as u64);
-        goes_on();
+        progress(done as u64, found.len() as u64);
         let number = report.rows[at].number;
         let member = &fleet.members[number];
         let own = fleet.options.study(member);
         let policies = StudyOptions::new(own.trace.clone(), &own.drive).policies;
         let options = StudyOptions { policies, gaps: true, changes: true, checks: true, ..own };
         // Its row stands; the page leads to no report of it.
-        let Ok(page) = study(&options, None, &|_| goes_on()) else { continue };
+        let Ok(page) = study(&options, None, &|_| progress(done as u64, found.len() as u64)) else {
+            continue;
+        };
         let name: String = member
             .name
             .chars()

@@ -198,8 +198,10 @@ impl SweepPlan {
     /// Keeps the rows that `run_sweep_chunk` gave.
     fn keep(&self, py: Python<'_>, lines: &str) -> PyResult<()> {
         self.with_rows(py, |rows| {
-            let rows = rows.as_mut().map_or(Ok(()), |rows| rows.keep(lines));
-            Ok(rows?)
+            if let Some(rows) = rows.as_mut() {
+                rows.keep(lines)?;
+            }
+            Ok(())
         })
     }
 }

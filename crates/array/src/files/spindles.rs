@@ -17,13 +17,14 @@ const RATES_MAX: u32 = 64;
 /// Disks of one kind whose spindles are not synchronised.
 pub fn unsynchronised(spec: &DriveSpec, disks: u32) -> Result<Vec<Arc<Drive>>, BuildDriveError> {
     let rates = disks.min(RATES_MAX);
-    let disk = |number: u32| {
-        let turn = spec.rotation_period;
-        let whole = DRIFT.1 * u64::from(rates);
-        let longer = SimDuration::from_ns(turn.ns() * DRIFT.0 * u64::from(number) / whole);
-        let own = DriveSpec { rotation_period: turn + longer, ..spec.clone() };
-        Drive::build(&own).map(Arc::new)
-    };
-    let built = (0..rates).map(disk).collect::<Result<Vec<_>, _>>()?;
+    let built = (0..rates)
+        .map(|number| {
+            let turn = spec.rotation_period;
+            let whole = DRIFT.1 * u64::from(rates);
+            let longer = SimDuration::from_ns(turn.ns() * DRIFT.0 * u64::from(number) / whole);
+            let own = DriveSpec { rotation_period: turn + longer, ..spec.clone() };
+            Drive::build(&own).map(Arc::new)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(built.iter().cycle().take(disks as usize).map(Arc::clone).collect())
 }

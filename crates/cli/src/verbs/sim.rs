@@ -120,16 +120,17 @@ impl SimArgs {
         let bars = Bars::default();
         // The document is the same on every machine.
         let stopwatch = (!self.json).then_some(stopwatch);
-        let mut progress = |done, total| bars.set("simulating", done, total);
-        let mut result = run_watched(experiment, log.as_mut(), stopwatch, &mut progress)
-            .map_err(|error| self.explain(path, error))?;
+        let mut result = run_watched(experiment, log.as_mut(), stopwatch, &mut |done, total| {
+            bars.set("simulating", done, total)
+        })
+        .map_err(|error| self.explain(path, error))?;
         log.map(CompletionLog::finish).transpose()?;
-        let mut progress = |done, total| bars.set("simulating other memories", done, total);
-        let references = experiment.run_references(&mut progress);
+        let references = experiment
+            .run_references(&mut |done, total| bars.set("simulating other memories", done, total));
         result.write_back_references =
             references.map_err(|error| self.explain(path, error.into()))?;
-        let mut progress = |done, total| bars.set("simulating other arrivals", done, total);
-        let other = experiment.run_other_times(&mut progress);
+        let other = experiment
+            .run_other_times(&mut |done, total| bars.set("simulating other arrivals", done, total));
         result.other_times = other.map_err(|error| self.explain(path, error.into()))?;
         Ok(result)
     }

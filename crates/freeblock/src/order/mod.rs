@@ -170,16 +170,24 @@ impl TaskOrder {
     /// The task as the planner knows it. A use adds its blocks later, on demand.
     pub fn spec(&self, capacity: Blocks) -> TaskSpec {
         let size = self.size();
-        let as_they_come_up =
-            |op| TaskSpec { until: Until::Standing, ..TaskSpec::new(op, size, Vec::new()) };
         let whole = match self.kind {
             TaskKind::Scan => uses::scan(capacity, size),
             TaskKind::Scrub => uses::scrub(capacity, size),
             TaskKind::Backup => uses::backup(capacity, size),
             // `check` refuses a refresh.
             TaskKind::Write | TaskKind::Refresh => uses::write(capacity, size),
-            TaskKind::Compare | TaskKind::Prefetch => return as_they_come_up(Op::Read),
-            TaskKind::WriteBack => return as_they_come_up(Op::Write),
+            TaskKind::Compare | TaskKind::Prefetch => {
+                return TaskSpec {
+                    until: Until::Standing,
+                    ..TaskSpec::new(Op::Read, size, Vec::new())
+                };
+            }
+            TaskKind::WriteBack => {
+                return TaskSpec {
+                    until: Until::Standing,
+                    ..TaskSpec::new(Op::Write, size, Vec::new())
+                };
+            }
         };
         let extents = match self.extent(capacity) {
             Some(extent) => vec![extent],

@@ -61,11 +61,10 @@ pub(super) fn delivered<const N: usize>(
     total: u64,
     ways: [(u64, &str); N],
 ) -> String {
-    let part = |amount: u64| part(amount, total);
     let ways: Vec<String> = ways
         .into_iter()
         .filter(|(amount, _)| *amount > 0)
-        .map(|(amount, way)| format!("{} {way}", part(amount)))
+        .map(|(amount, way)| format!("{} {way}", part(amount, total)))
         .collect();
     if ways.is_empty() {
         "nothing".to_owned()
@@ -128,7 +127,6 @@ fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
     let PrefetchCounts { reads, predicted_reads, hits, predicted_blocks, prefetched, used } =
         counts;
     let memory = Bytes::new(memory_bytes).human();
-    let of_reads = |count| part(count, reads);
     vec![
         (
             "hits",
@@ -136,7 +134,7 @@ fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
                 "{} of {} reads, {}, had all they asked for in memory of {memory}; they went to the drive all the same",
                 grouped(hits),
                 grouped(reads),
-                of_reads(hits)
+                part(hits, reads)
             ),
         ),
         (
@@ -144,7 +142,7 @@ fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
             format!(
                 "{} reads, {}, were of what was in memory or asked for",
                 grouped(predicted_reads),
-                of_reads(predicted_reads)
+                part(predicted_reads, reads)
             ),
         ),
         (

@@ -42,14 +42,12 @@ fn worse(result: &RunResult, references: &WriteBackReferences) -> Option<Finding
     let (with, without) = (&result.read_response, &no_memory.read_response);
     let is_worse = with.mean_ns > without.mean_ns
         && result.requests_per_second <= no_memory.requests_per_second;
-    let headline = || {
-        format!(
-            "Without write-back this load does better: {:.1} instead of {:.1} requests/s.",
-            no_memory.requests_per_second, result.requests_per_second
-        )
-    };
+    let headline = format!(
+        "Without write-back this load does better: {:.1} instead of {:.1} requests/s.",
+        no_memory.requests_per_second, result.requests_per_second
+    );
     is_worse.then(|| {
-        Finding::new(Topic::WriteBack, Confidence::Simulated, headline())
+        Finding::new(Topic::WriteBack, Confidence::Simulated, headline)
             .number("without write-back", no_memory.requests_per_second, Unit::RequestsPerSecond)
             .cost(Cost::Setting)
             .detail(format!(
@@ -72,20 +70,31 @@ pub(super) fn rows(
 ) -> Vec<(&'static str, String)> {
     let WriteBackReferences { endless_memory, no_memory } = references;
     let this = (&result.read_response, &result.write_response, result.requests_per_second);
-    let of = |run: &ReferenceRun| {
-        words((&run.read_response, &run.write_response, run.requests_per_second))
-    };
     vec![
         ("this run", words(this)),
-        ("endless memory", format!("{}: no request is made for a dirty block", of(endless_memory))),
-        ("no memory", format!("{}: every write is a request", of(no_memory))),
+        (
+            "endless memory",
+            format!("{}: no request is made for a dirty block", words_of(endless_memory)),
+        ),
+        ("no memory", format!("{}: every write is a request", words_of(no_memory))),
         ("reads against endless memory", against_endless(result, references)),
     ]
 }
 
+fn words_of(run: &ReferenceRun) -> String {
+    words((&run.read_response, &run.write_response, run.requests_per_second))
+}
+
 fn words((reads, writes, requests_per_second): (&Summary, &Summary, f64)) -> String {
-    let of = |all: &Summary| format!("{} ms, p99 {} ms", ms(all.mean_ns), ms(all.p99_ns as f64));
-    format!("reads {}; writes {}; {requests_per_second:.1} requests/s", of(reads), of(writes))
+    format!(
+        "reads {}; writes {}; {requests_per_second:.1} requests/s",
+        mean_and_p99(reads),
+        mean_and_p99(writes)
+    )
+}
+
+fn mean_and_p99(all: &Summary) -> String {
+    format!("{} ms, p99 {} ms", ms(all.mean_ns), ms(all.p99_ns as f64))
 }
 
 /// Time of reads beyond that with endless memory, on average and at the 99th percentile: two loads where

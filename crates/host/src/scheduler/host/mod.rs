@@ -732,9 +732,13 @@ impl HostScheduler {
         }
         let part = command.foreground;
         self.head_took(command, head);
-        let bounds = |start: Lbn, blocks: u32| (start.get(), start.get() + u64::from(blocks));
-        let runs = command.runs.iter().map(|run| bounds(run.start, run.blocks));
-        let spans: Vec<_> = runs.chain(part.map(|part| bounds(part.start, part.blocks))).collect();
+        let runs = command
+            .runs
+            .iter()
+            .map(|run| (run.start.get(), run.start.get() + u64::from(run.blocks)));
+        let spans: Vec<_> = runs
+            .chain(part.map(|part| (part.start.get(), part.start.get() + u64::from(part.blocks))))
+            .collect();
         let mut data: Vec<(Lbn, &[u8])> = Vec::new();
         if let (Ok(read), Op::Read) = (result, command.op) {
             data.push((command.start, read));
@@ -900,11 +904,13 @@ impl HostScheduler {
             open.remove(&own);
         }
         assert_eq!(self.clients as usize, open.len(), "clients' requests without an answer");
-        let is_counted = |part: &ForegroundPart| {
-            let pending = self.pending.get(&part.sequence);
-            pending.is_some_and(|pending| pending.retries > 0)
-        };
-        assert!(self.retry_queue.iter().all(is_counted), "a part to retry counts at its request");
+        assert!(
+            self.retry_queue.iter().all(|part| {
+                let pending = self.pending.get(&part.sequence);
+                pending.is_some_and(|pending| pending.retries > 0)
+            }),
+            "a part to retry counts at its request"
+        );
         assert!(
             self.gap_writes.keys().all(|command| self.at_device.contains_key(command)),
             "a write in a gap is at the device"
