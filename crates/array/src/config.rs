@@ -457,7 +457,10 @@ impl FilesWorkload {
         if files > FILES_MAX {
             return Err(format!("there are {files} files: at most {FILES_MAX} are simulated"));
         }
-        self.cooling.map_or(Ok(()), |cooling| cooling.check())
+        if let Some(cooling) = self.cooling {
+            cooling.check()?;
+        }
+        Ok(())
     }
 
     fn check_chen(&self) -> Result<(), String> {

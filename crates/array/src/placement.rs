@@ -68,10 +68,12 @@ impl Placement {
 
     /// Empty disks of these capacities.
     pub fn of(capacities: impl IntoIterator<Item = Blocks>) -> Self {
-        let disk = |capacity| Disk { space: FreeSpace::new(capacity), extents: BTreeMap::new() };
         Self {
             extents: Vec::new(),
-            disks: capacities.into_iter().map(disk).collect(),
+            disks: capacities
+                .into_iter()
+                .map(|capacity| Disk { space: FreeSpace::new(capacity), extents: BTreeMap::new() })
+                .collect(),
             of_file: BTreeMap::new(),
         }
     }

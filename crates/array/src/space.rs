@@ -81,9 +81,9 @@ impl FreeSpace {
     /// are as near.
     pub fn nearest(&self, blocks: Blocks, near: Lbn) -> Option<Lbn> {
         let fitting = self.by_start.iter().filter(|(_, hole)| **hole >= blocks.get());
-        let within =
-            |(&start, &hole): (&u64, &u64)| near.get().clamp(start, start + hole - blocks.get());
-        let found = fitting.map(within).min_by_key(|start| start.abs_diff(near.get()));
+        let found = fitting
+            .map(|(&start, &hole)| near.get().clamp(start, start + hole - blocks.get()))
+            .min_by_key(|start| start.abs_diff(near.get()));
         found.map(Lbn::new)
     }
 

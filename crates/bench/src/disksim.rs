@@ -47,8 +47,10 @@ pub fn note(peer: Option<&Peer>) -> String {
 impl Peer {
     /// None without `DISKSIM` in the environment. Panics when it is set without a drive.
     pub fn from_environment() -> Option<Self> {
-        let path = |key| std::env::var_os(key).map(PathBuf::from);
-        match (path("DISKSIM"), path("DISKSIM_DRIVE")) {
+        match (
+            std::env::var_os("DISKSIM").map(PathBuf::from),
+            std::env::var_os("DISKSIM_DRIVE").map(PathBuf::from),
+        ) {
             (None, _) => None,
             (Some(program), Some(drive)) => {
                 Some(Self { program: absolute(program), drive: absolute(drive) })
@@ -187,14 +189,18 @@ const STATISTICS: [(&str, &str, &str, &str); 5] = [
 
 /// The block of parameters that switches all statistics off.
 fn statistics() -> String {
-    let block = |(part, kind, prefix, names): (&str, &str, &str, &str)| {
-        let switches: Vec<String> = names
-            .split(',')
-            .map(|name| format!("Print {prefix} {name} stats = 0").replace("  ", " "))
-            .collect();
-        format!("{part} = {kind} {{ {} }}", switches.join(", "))
-    };
-    format!("disksim_stats Stats {{ {} }}", STATISTICS.map(block).join(",\n"))
+    format!(
+        "disksim_stats Stats {{ {} }}",
+        STATISTICS
+            .map(|(part, kind, prefix, names)| {
+                let switches: Vec<String> = names
+                    .split(',')
+                    .map(|name| format!("Print {prefix} {name} stats = 0").replace("  ", " "))
+                    .collect();
+                format!("{part} = {kind} {{ {} }}", switches.join(", "))
+            })
+            .join(",\n")
+    )
 }
 
 /// A client with one request outstanding on a device of `blocks` blocks.

@@ -61,12 +61,15 @@ fn requests(unit: u64) {
         seed: 1,
     };
     let mut hash = String::new();
-    let run = || {
-        let began = Instant::now();
-        hash = simulate(&experiment, &mut |_| {}).expect("requests that fit").result_hash;
-        began.elapsed().as_secs_f64()
-    };
-    let seconds = median(std::iter::repeat_with(run).take(RUNS).collect());
+    let seconds = median(
+        std::iter::repeat_with(|| {
+            let began = Instant::now();
+            hash = simulate(&experiment, &mut |_| {}).expect("requests that fit").result_hash;
+            began.elapsed().as_secs_f64()
+        })
+        .take(RUNS)
+        .collect(),
+    );
     let pieces = 520u64.div_ceil(unit);
     println!("{REQUESTS} file requests, 32 disks, {pieces} pieces each: {seconds:.2} s  {hash}");
 }

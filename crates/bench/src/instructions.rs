@@ -95,9 +95,11 @@ pub fn run(part: &str) {
             continue;
         }
         let by_stage = measure(&case);
-        let of = |stage: &str| by_stage.get(stage).copied().unwrap_or(0.0);
         let all: f64 = by_stage.values().sum();
-        let columns: String = STAGES.iter().map(|stage| format!(" {:>11.0}", of(stage))).collect();
+        let columns: String = STAGES
+            .iter()
+            .map(|stage| format!(" {:>11.0}", by_stage.get(stage).copied().unwrap_or(0.0)))
+            .collect();
         println!("{:<58} {all:>8.0}{columns}", case.name);
         seen.push(case.config);
     }
@@ -125,10 +127,11 @@ fn measure(case: &Case) -> BTreeMap<&'static str, f64> {
         (ran.expect("the number of requests"), by_stage)
     });
     let requests = (more.0 - less.0) as f64;
-    let before = |stage| less.1.get(stage).copied().unwrap_or(0) as f64;
     more.1
         .iter()
-        .map(|(&stage, &count)| (stage, (count as f64 - before(stage)) / requests))
+        .map(|(&stage, &count)| {
+            (stage, (count as f64 - (less.1.get(stage).copied().unwrap_or(0) as f64)) / requests)
+        })
         .collect()
 }
 

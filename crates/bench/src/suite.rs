@@ -52,10 +52,10 @@ fn tests_line() -> String {
 }
 
 fn print_line(case: &Case, measured: &Measured, theirs: Option<f64>) {
-    let million = |value: f64| format!("{:.3}", value / 1e6);
     let (slowest, fastest) = (measured.rates[0], measured.rates[RUNS - 1]);
-    let [median, slowest, fastest] = [measured.median(), slowest, fastest].map(million);
-    let disksim = theirs.map(million).unwrap_or_default();
+    let [median, slowest, fastest] =
+        [measured.median(), slowest, fastest].map(|value| format!("{:.3}", value / 1e6));
+    let disksim = theirs.map(|value| format!("{:.3}", value / 1e6)).unwrap_or_default();
     let ratio = theirs.map(|theirs| format!("{:.1}", measured.median() / theirs));
     println!(
         "{:<56} {median:>10} {slowest:>10} {fastest:>10} {disksim:>10} {:>6}  {}",

@@ -34,8 +34,11 @@ pub fn prose(text: &str) -> String {
 /// `COLUMNS` comes first, for a person can set it.
 fn width(stdout: &Stdout) -> usize {
     let named = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let own = || terminal_size_of(stdout).map(|(Width(columns), _)| usize::from(columns));
-    named.filter(|&columns| columns >= WIDTH_MIN).or_else(own).unwrap_or(WIDTH).max(WIDTH_MIN)
+    named
+        .filter(|&columns| columns >= WIDTH_MIN)
+        .or_else(|| terminal_size_of(stdout).map(|(Width(columns), _)| usize::from(columns)))
+        .unwrap_or(WIDTH)
+        .max(WIDTH_MIN)
 }
 
 /// Every line within this width, its rest below with an indent. Words stay whole, and so does a number with

@@ -108,13 +108,14 @@ pub(crate) fn source(file: &str) -> String {
 }
 
 fn sources(model: &str, mechanics: &str, layout: &str) -> BTreeMap<String, String> {
-    let of = |file: &str, keys: &[&str]| -> Vec<(String, String)> {
-        keys.iter().map(|key| (key.to_string(), source(file))).collect()
-    };
-    let mut sources = of(model, &["model", "surfaces", "cylinders"]);
-    sources.extend(of(mechanics, &["rotation_period", "head_switch", "seek"]));
-    sources.extend(of(layout, &["mapping", "sparing", "zones"]));
+    let mut sources = sources_of(model, &["model", "surfaces", "cylinders"]);
+    sources.extend(sources_of(mechanics, &["rotation_period", "head_switch", "seek"]));
+    sources.extend(sources_of(layout, &["mapping", "sparing", "zones"]));
     sources.into_iter().collect()
+}
+
+fn sources_of(file: &str, keys: &[&str]) -> Vec<(String, String)> {
+    keys.iter().map(|key| (key.to_string(), source(file))).collect()
 }
 
 /// `atlas10k` of `some/atlas10k.model`.

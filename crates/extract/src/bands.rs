@@ -207,10 +207,13 @@ fn surfaces_turn(
 /// The order of tracks, if they lie in bands.
 pub(super) fn mapping(zones: &[ZoneMap]) -> Option<Mapping> {
     let bands = zones.first()?.in_bands?;
-    let order = |turns| if turns { Direction::Serpentine } else { Direction::Forward };
     Some(Mapping::Band {
         cylinders: width(zones.first()?)? as u32,
-        cylinder_order: order(bands.cylinders_turn),
-        surface_order: order(bands.surfaces_turn == Some(true)),
+        cylinder_order: order_that(bands.cylinders_turn),
+        surface_order: order_that(bands.surfaces_turn == Some(true)),
     })
+}
+
+fn order_that(turns: bool) -> Direction {
+    if turns { Direction::Serpentine } else { Direction::Forward }
 }

@@ -227,12 +227,14 @@ impl Clock {
         prober: &mut Prober<'_>,
         pause_max: SimDuration,
     ) -> Result<Vec<Option<CommandDone>>, ExtractError> {
-        let mut read = |&block: &u64| {
-            let pause = prober.below(pause_max.ns() + 1);
-            prober.sleep(SimDuration::from_ns(pause));
-            readable(prober.read_fresh(block))
-        };
-        self.references.iter().map(&mut read).collect()
+        self.references
+            .iter()
+            .map(|&block: &u64| {
+                let pause = prober.below(pause_max.ns() + 1);
+                prober.sleep(SimDuration::from_ns(pause));
+                readable(prober.read_fresh(block))
+            })
+            .collect()
     }
 
     /// Takes period and phase anew if that is due.

@@ -160,9 +160,15 @@ fn serpentine(timer: &mut Timer<'_, '_>) -> Result<Mapping, ExtractError> {
         *lag = found.ok_or_else(|| no_time("a seek into a zone"))?;
     }
     let fast = if lags[0] < lags[1] { 0 } else { last_order };
-    let stays =
-        |mapping| head(timer.zones, mapping, to - 1, 0) == head(timer.zones, mapping, to, fast);
-    Ok(if stays(Mapping::Serpentine) { Mapping::Serpentine } else { Mapping::SerpentineByZone })
+    Ok(
+        if head(timer.zones, Mapping::Serpentine, to - 1, 0)
+            == head(timer.zones, Mapping::Serpentine, to, fast)
+        {
+            Mapping::Serpentine
+        } else {
+            Mapping::SerpentineByZone
+        },
+    )
 }
 
 /// The least lag of a seek over this many cylinders by which no head changes.

@@ -160,14 +160,13 @@ fn batch(prober: &mut Prober<'_>, clock: &Clock, purpose: Purpose) -> Result<Bat
 
 fn choose(prober: &mut Prober<'_>, before: &[Request], writes: bool) -> (Kind, u64, u32) {
     let all = prober.blocks();
-    let one_of = |prober: &mut Prober<'_>, count: usize| prober.below(count as u64) as usize;
-    let longer = LENGTHS[one_of(prober, LENGTHS.len())];
+    let longer = LENGTHS[prober.below(LENGTHS.len() as u64) as usize];
     let (kind, what) = (prober.below(10), prober.below(2));
     let length = if what == 0 { 1 } else { longer };
     let Some(last) = before.last() else { return (Kind::Single, prober.below(all), 1) };
     if writes && kind < 3 {
         // The drive is somewhere else by now, or the block has just passed.
-        let read = before[one_of(prober, before.len())];
+        let read = before[prober.below(before.len() as u64) as usize];
         return (Kind::Write, read.block, read.blocks);
     }
     match kind {
@@ -214,8 +213,9 @@ pub(super) fn errors_ns(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64
 /// Holds them against a drive file, whose sectors they counted as blocks; empty for a file of another drive.
 pub(super) fn compare(spec: &DriveSpec, sent: &Requests, sector: SectorFormat) -> Vec<HeldOut> {
     let mechanics = DriveSpec { electronics: ElectronicsSpec::default(), ..spec.clone() };
-    let predicted = |spec: &DriveSpec| predicted(spec, sent, sector);
-    let (Some(whole), Some(mechanics)) = (predicted(spec), predicted(&mechanics)) else {
+    let (Some(whole), Some(mechanics)) =
+        (predicted(spec, sent, sector), predicted(&mechanics, sent, sector))
+    else {
         return Vec::new();
     };
     let requests: Vec<Request> = sent.counted().copied().collect();

@@ -163,11 +163,10 @@ fn skews(zone: &ZoneMap, within: f64) -> (Turn, Turn, Vec<Turn>) {
         let from_cylinder = skew(zone.cylinder_skew(), zone.per_track, slack);
         return (skew(zone.track_skew, zone.per_track, WHOLE_SECTOR), from_cylinder, Vec::new());
     };
-    let sectors = |turns| skew(turns, zone.per_track, SAME_SECTOR);
     let surfaces = bands.surfaces as usize;
     let between = |run: usize| {
         let within = (runs.tracks - 1) as f64 * zone.cylinder_step;
-        sectors(fold(runs.steps[run % runs.steps.len()] - within))
+        skew(fold(runs.steps[run % runs.steps.len()] - within), zone.per_track, SAME_SECTOR)
     };
     let track_skew = between(0);
     let period = (1..=surfaces).find(|bands| (bands * surfaces).is_multiple_of(runs.steps.len()));
@@ -178,7 +177,7 @@ fn skews(zone: &ZoneMap, within: f64) -> (Turn, Turn, Vec<Turn>) {
         band_skews = (0..seen).map(behind).collect();
     }
     band_skews.retain(|_| runs.steps.len() > 1);
-    (track_skew, sectors(zone.cylinder_step), band_skews)
+    (track_skew, skew(zone.cylinder_step, zone.per_track, SAME_SECTOR), band_skews)
 }
 
 /// An angle, rounded.

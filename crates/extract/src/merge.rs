@@ -90,9 +90,11 @@ fn holes(layout: &SurfaceLayout) -> Vec<HolePlace> {
         .enumerate()
         .flat_map(|(index, zone)| -> Vec<HolePlace> {
             let pieces = 0..zone.pieces.len();
-            let of_piece =
-                |piece| layout.holes(zone, piece).into_iter().map(move |hole| (index, piece, hole));
-            pieces.flat_map(of_piece).collect()
+            pieces
+                .flat_map(|piece| {
+                    layout.holes(zone, piece).into_iter().map(move |hole| (index, piece, hole))
+                })
+                .collect()
         })
         .collect()
 }
@@ -180,11 +182,13 @@ fn rows(samples: &[TrackMap], layouts: &[SurfaceLayout]) -> Vec<MergedValue> {
             ("band skew", |zone| zone.band_skew),
         ];
         for (name, skew) in skews {
-            let degrees = move |layout: &SurfaceLayout| of(layout).map(|zone| skew(&zone) * 360.0);
             let name = format!("zone {number}: {name}, degrees");
-            rows.push(near(&name, layouts, degrees, |a, b| {
-                signed(a / 360.0 - b / 360.0).abs() < SAME_ANGLE
-            }));
+            rows.push(near(
+                &name,
+                layouts,
+                move |layout: &SurfaceLayout| of(layout).map(|zone| skew(&zone) * 360.0),
+                |a, b| signed(a / 360.0 - b / 360.0).abs() < SAME_ANGLE,
+            ));
         }
     }
     rows

@@ -66,11 +66,10 @@ fn since(passage: &Passage, first: &Passage) -> f64 {
 /// Time a turn at the last of these passages: from the last ones that lie within `off_ns` of a line,
 /// or of a parabola where they are enough for one. None without two of them.
 pub(super) fn pace(passages: &[Passage], off_ns: f64) -> Option<f64> {
-    let last = |count: usize| &passages[passages.len() - count..];
     let counts = (PACE_OF_MIN..=passages.len().min(PACE_OF)).rev();
-    let mut fits = counts.filter_map(|count| Curve::through(last(count)));
+    let mut fits = counts.filter_map(|count| Curve::through(&passages[passages.len() - count..]));
     let fitting = fits.find(|curve| curve.off_ns <= off_ns).map(|curve| curve.at_end);
-    fitting.or_else(|| slope(&[last(passages.len().min(PACE_OF_MIN))]))
+    fitting.or_else(|| slope(&[&passages[passages.len() - passages.len().min(PACE_OF_MIN)..]]))
 }
 
 /// A line or a parabola through passages.
@@ -136,8 +135,10 @@ pub(super) fn wander(
         return None;
     }
     let change = last - first;
-    let line = |at: f64| first + change * (at - begin) / (end - begin);
-    let off = paces.iter().map(|&(at, pace)| (pace - line(at)).abs()).fold(0.0, f64::max);
+    let off = paces
+        .iter()
+        .map(|&(at, pace)| (pace - (first + change * (at - begin) / (end - begin))).abs())
+        .fold(0.0, f64::max);
     let change = Some(change).filter(|change| off <= STEADY * change.abs());
     Some(TimingSpread { least, most, change, within: SimDuration::from_ns((end - begin) as u64) })
 }

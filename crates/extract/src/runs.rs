@@ -53,9 +53,10 @@ impl Surveyor<'_, '_> {
             .windows(2)
             .map(|track| zone.per_track - (track[1].first - track[0].first))
             .collect();
-        let is_last = |track: usize| (track as u64 + 1).is_multiple_of(zone.heads);
-        let (last, others): (Vec<_>, Vec<_>) =
-            missing.iter().enumerate().partition(|(track, _)| is_last(*track));
+        let (last, others): (Vec<_>, Vec<_>) = missing
+            .iter()
+            .enumerate()
+            .partition(|(track, _)| (*track as u64 + 1).is_multiple_of(zone.heads));
         let Some(&(_, &spares)) = last.first() else { return Ok(()) };
         let all_like = last.iter().all(|found| *found.1 == spares)
             && others.iter().all(|(_, lost)| **lost == 0);
@@ -249,10 +250,11 @@ impl Surveyor<'_, '_> {
             self.refine_step(zone, &like, count)?;
         }
         // The last run is where it was: else skews are no whole numbers of sectors, or not these.
-        let last = |zone: &ZoneMap| zone.track_start(count.saturating_sub(1) * runs.tracks);
-        let refined = last(zone);
+        let refined = zone.track_start(count.saturating_sub(1) * runs.tracks);
         let after = zone.runs.replace(runs.clone());
-        if signed(refined - last(zone)).abs() < self.tolerance() {
+        if signed(refined - zone.track_start(count.saturating_sub(1) * runs.tracks)).abs()
+            < self.tolerance()
+        {
             zone.runs = after;
         }
         Ok(())

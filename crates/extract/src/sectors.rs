@@ -101,7 +101,6 @@ fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
         }
         _ => skew,
     };
-    let in_blocks = |counts: &[u32]| counts.iter().map(|count| count * sector).collect();
     ZoneSpec {
         blocks_per_track: zone.blocks_per_track * sector,
         first_block: super::layout::turn(zone.first_block.angle().turns() + sooner),
@@ -111,7 +110,11 @@ fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
         band_skews: zone.band_skews.iter().map(|&turn| skew(turn)).collect(),
         spares: zone.spares * by,
         slips: zone.slips.iter().flat_map(|slip| slip * by..(slip + 1) * by).collect(),
-        surface_blocks_per_track: in_blocks(&zone.surface_blocks_per_track),
+        surface_blocks_per_track: zone
+            .surface_blocks_per_track
+            .iter()
+            .map(|count| count * sector)
+            .collect(),
         holes: zone
             .holes
             .iter()

@@ -347,10 +347,11 @@ pub(super) fn distances(cylinders: u64) -> Vec<u64> {
     let longest = cylinders.saturating_sub(1);
     let coarse = (longest / 10_000).max(1) * 100;
     let steps = [(10, 1), (20, 2), (50, 5), (100, 10), (500, 25), (u64::MAX, coarse)];
-    let step = |distance: u64| steps.iter().find(|(until, _)| distance < *until).map_or(1, |s| s.1);
-    let mut all: Vec<u64> = std::iter::successors(Some(1), |&d| Some(d + step(d)))
-        .take_while(|&d| d < longest)
-        .collect();
+    let mut all: Vec<u64> = std::iter::successors(Some(1), |&d| {
+        Some(d + steps.iter().find(|(until, _)| d < *until).map_or(1, |s| s.1))
+    })
+    .take_while(|&d| d < longest)
+    .collect();
     if longest > 0 {
         all.push(longest);
     }

@@ -130,8 +130,12 @@ impl SurfaceLayout {
         let pieces = whole_bands(pieces, surfaces, surfaces_turn, width);
         let starts = zone_starts(&pieces, surfaces, surfaces_turn, width);
         let ends = starts.iter().skip(1).copied().chain([pieces.len()]);
-        let zone = |(first, end): (usize, usize)| zone(&pieces[first..end], surfaces, width);
-        let zones = starts.iter().copied().zip(ends).map(zone).collect();
+        let zones = starts
+            .iter()
+            .copied()
+            .zip(ends)
+            .map(|(first, end)| zone(&pieces[first..end], surfaces, width))
+            .collect();
         Self { surfaces, width, surfaces_turn, zones }
     }
 
@@ -257,13 +261,12 @@ fn pieces(stretches: &[TrackStretch], width: u64) -> Option<Vec<Piece>> {
             last.into_iter().flat_map(move |end| changes.iter().map(move |change| end + change))
         };
         let after = |last_track: u64| after(last_track).map(|start| exactly(fold(start)));
-        let from_first = |start: &f64| *start == own;
         // Behind a whole band; behind a narrow one, where the piece then begins with its first track; behind a
         // whole one, with a hole at its own beginning.
         let narrow = pieces.last().map_or(0, Piece::last_track);
         let expected = after(width - 1)
-            .filter(from_first)
-            .chain(after(narrow).filter(from_first))
+            .filter(|start| *start == own)
+            .chain(after(narrow).filter(|start| *start == own))
             .chain(after(width - 1));
         // Where no expected angle explains as much, the piece begins a zone.
         let candidates = expected.chain([own]);

@@ -193,9 +193,8 @@ impl Surfaces {
     fn ends(&self, surface: usize) -> [u64; 2] {
         let last = self.layout.cylinders() - 1;
         let has_data = |cylinder: &u64| self.near(|at| self.track(surface, at), *cylinder).is_ok();
-        let steps = || (0..=last).step_by(BESIDE_MAX as usize);
-        let inner = steps().map(|by| last - by).find(has_data);
-        [inner.unwrap_or(last), steps().find(has_data).unwrap_or(0)]
+        let inner = (0..=last).step_by(BESIDE_MAX as usize).map(|by| last - by).find(has_data);
+        [inner.unwrap_or(last), (0..=last).step_by(BESIDE_MAX as usize).find(has_data).unwrap_or(0)]
     }
 
     /// The last cylinder of a surface from the first to the second of two that is reached with this lag.
@@ -260,12 +259,10 @@ impl Surfaces {
 
     /// Order of the tracks of a drive file.
     pub fn mapping(&self) -> Mapping {
-        let direction =
-            |turns: bool| if turns { Direction::Serpentine } else { Direction::Forward };
         Mapping::Band {
             cylinders: self.layout.width as u32,
-            cylinder_order: direction(self.cylinders_turn == Some(true)),
-            surface_order: direction(self.layout.surfaces_turn),
+            cylinder_order: direction_that(self.cylinders_turn == Some(true)),
+            surface_order: direction_that(self.layout.surfaces_turn),
         }
     }
 
@@ -280,4 +277,8 @@ impl Surfaces {
         spec.surface_offsets =
             self.offsets.iter().filter(|_| !are_even).map(|&offset| offset as u32).collect();
     }
+}
+
+fn direction_that(turns: bool) -> Direction {
+    if turns { Direction::Serpentine } else { Direction::Forward }
 }

@@ -55,15 +55,17 @@ pub fn run_collected(
     experiment.config.check_observable()?;
     let mut groups = Vec::new();
     let (mut rows, mut fits) = (CompletionRows::default(), true);
-    let mut observer = |completion: &Completion| {
-        fits &= rows.push(completion);
-        if rows.len() == GROUP_ROWS {
-            let next = CompletionRows::with_capacity(GROUP_ROWS);
-            groups.push(std::mem::replace(&mut rows, next));
-        }
-    };
-    let result =
-        experiment.new_run().with_observer(&mut observer).with_progress(progress).simulate()?;
+    let result = experiment
+        .new_run()
+        .with_observer(&mut |completion: &Completion| {
+            fits &= rows.push(completion);
+            if rows.len() == GROUP_ROWS {
+                let next = CompletionRows::with_capacity(GROUP_ROWS);
+                groups.push(std::mem::replace(&mut rows, next));
+            }
+        })
+        .with_progress(progress)
+        .simulate()?;
     if !fits {
         let reason = "a time of more than 292 years does not fit in int64".to_owned();
         return Err(LogError { file: "the completions".to_owned(), reason }.into());

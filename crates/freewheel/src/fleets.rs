@@ -119,14 +119,15 @@ fn write_reports(
 ) -> Result<(), TableError> {
     let found = report.worth_a_look(most);
     for (done, &at) in found.iter().enumerate() {
-        let goes_on = || progress(done as u64, found.len() as u64);
-        goes_on();
+        progress(done as u64, found.len() as u64);
         let number = report.rows[at].number;
         let path = report_path(number, &fleet.members[number]);
         let file = folder.join(&path);
         if !written.has(number, &file) {
             // Its row stands; the page leads to no report of it.
-            let Ok(page) = study(&report_options(fleet, number), None, &|_| goes_on()) else {
+            let Ok(page) = study(&report_options(fleet, number), None, &|_| {
+                progress(done as u64, found.len() as u64)
+            }) else {
                 continue;
             };
             fs::create_dir_all(folder.join("drives")).map_err(|error| wrong(error, folder))?;

@@ -145,15 +145,15 @@ impl Frame {
     #[inline]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, u32> {
         let at = |index: usize, length: usize| &bytes[index..index + length];
-        let u16_at = |index| u16::from_be_bytes(at(index, 2).try_into().unwrap_or_default());
-        let u32_at = |index| u32::from_be_bytes(at(index, 4).try_into().unwrap_or_default());
-        let u64_at = |index| u64::from_be_bytes(at(index, 8).try_into().unwrap_or_default());
-        match u32_at(0) {
+        match u32::from_be_bytes(at(0, 4).try_into().unwrap_or_default()) {
             REQUEST_MAGIC => Ok(Self {
-                flags: u16_at(4),
-                kind: u16_at(6),
-                cookie: u64_at(8),
-                span: Span { offset: u64_at(16), length: u32_at(24) },
+                flags: u16::from_be_bytes(at(4, 2).try_into().unwrap_or_default()),
+                kind: u16::from_be_bytes(at(6, 2).try_into().unwrap_or_default()),
+                cookie: u64::from_be_bytes(at(8, 8).try_into().unwrap_or_default()),
+                span: Span {
+                    offset: u64::from_be_bytes(at(16, 8).try_into().unwrap_or_default()),
+                    length: u32::from_be_bytes(at(24, 4).try_into().unwrap_or_default()),
+                },
             }),
             magic => Err(magic),
         }

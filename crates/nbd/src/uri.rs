@@ -168,13 +168,16 @@ impl Parameters {
 
 impl fmt::Display for Uri {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let encode = |text| utf8_percent_encode(text, PATH);
         let s = if self.tls { "s" } else { "" };
-        let export = encode(&self.export);
+        let export = utf8_percent_encode(&self.export, PATH);
         let mut separator = '?';
         match &self.address {
             Address::Unix { socket } => {
-                write!(out, "nbd{s}+unix:///{export}?socket={}", encode(socket))?;
+                write!(
+                    out,
+                    "nbd{s}+unix:///{export}?socket={}",
+                    utf8_percent_encode(socket, PATH)
+                )?;
                 separator = '&';
             }
             Address::Tcp { host, port } => {
@@ -194,7 +197,7 @@ impl fmt::Display for Uri {
             [("tls-hostname", &self.tls_hostname), ("tls-certificates", &self.tls_certificates)];
         for (key, value) in parameters {
             if let Some(value) = value {
-                write!(out, "{separator}{key}={}", encode(value))?;
+                write!(out, "{separator}{key}={}", utf8_percent_encode(value, PATH))?;
                 separator = '&';
             }
         }

@@ -74,10 +74,12 @@ pub fn reproduce(
         }
     }
     let done = Arc::new(job::run(py, progress, move |watch| {
-        let one = |id: &String| {
-            Ok(freewheel::reproduce(id, &options, &|done, total| watch.report(done, total))?)
-        };
-        let reproductions = ids.iter().map(one).collect::<Result<Vec<_>, Fault>>()?;
+        let reproductions = ids
+            .iter()
+            .map(|id| {
+                Ok(freewheel::reproduce(id, &options, &|done, total| watch.report(done, total))?)
+            })
+            .collect::<Result<Vec<_>, Fault>>()?;
         Ok(ClaimsDone { options, reproductions })
     })?);
     let frame = frame(&done).map_err(|fault| fault.raise(py))?;

@@ -124,14 +124,16 @@ impl Drive {
         let texts = files
             .iter()
             .map(|path| {
-                let wrong = |error: std::io::Error| {
-                    let says = format!("{}: {error}", path.display());
-                    let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-                    let fault = if is_missing { Fault::Missing } else { Fault::File };
-                    fault(says).raise(py)
-                };
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                Ok((name, read_text(path).map_err(wrong)?))
+                Ok((
+                    name,
+                    read_text(path).map_err(|error| {
+                        let says = format!("{}: {error}", path.display());
+                        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+                        let fault = if is_missing { Fault::Missing } else { Fault::File };
+                        fault(says).raise(py)
+                    })?,
+                ))
             })
             .collect::<PyResult<Vec<_>>>()?;
         let named: Vec<(&str, &str)> =
@@ -202,14 +204,13 @@ impl Drive {
     /// The data sheet: advertised and modelled values, zones, seek curve, and the source of each value.
     fn sheet(&self) -> Report {
         let [of_json, of_html, of_text] = [(), (), ()].map(|()| Arc::clone(&self.model));
-        let sheet = |model: &Model| DriveSheet::new(&model.spec, &model.drive);
         Report::new(Parts {
             json: Box::new(move || {
                 let drive = DriveIdentity::new(&of_json.spec, &of_json.drive);
-                let document = Document { drive, sheet: &sheet(&of_json) };
+                let document = Document { drive, sheet: &sheet_of(&of_json) };
                 freewheel_cli::json_document(&document).map_err(Fault::json)
             }),
-            html: Some(Box::new(move || Ok(sheet(&of_html).html()))),
+            html: Some(Box::new(move || Ok(sheet_of(&of_html).html()))),
             text: Box::new(move || {
                 let drive = DriveIdentity::new(&of_text.spec, &of_text.drive);
                 Ok(format!(
@@ -288,6 +289,10 @@ impl Drive {
         let DriveIdentity { name, model, capacity_bytes, .. } = self.identity();
         format!("<Drive {name}: {model}, {capacity_bytes} bytes>")
     }
+}
+
+fn sheet_of(model: &Model) -> DriveSheet {
+    DriveSheet::new(&model.spec, &model.drive)
 }
 
 /// Names of the shipped drives, sorted.

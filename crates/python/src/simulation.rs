@@ -80,16 +80,15 @@ impl Ran {
 
     fn text(&self) -> String {
         let RunResult { requests, response, .. } = &self.result;
-        let ms = |ns: f64| format!("{:.3} ms", ns / 1e6);
         let under = self.experiment.own_policy().map(|name| format!(" under {name}"));
         format!(
-            "{}{}: {requests} requests, {:.1} a second, utilisation {:.1} %; response {} on average, {} at p99",
+            "{}{}: {requests} requests, {:.1} a second, utilisation {:.1} %; response {:.3} ms on average, {:.3} ms at p99",
             self.experiment.config.drive,
             under.unwrap_or_default(),
             self.result.requests_per_second,
             100.0 * self.result.utilisation,
-            ms(response.mean_ns),
-            ms(response.p99_ns as f64),
+            response.mean_ns / 1e6,
+            response.p99_ns as f64 / 1e6,
         )
     }
 
@@ -235,12 +234,15 @@ fn summary<'py>(py: Python<'py>, of: &Summary) -> PyResult<Bound<'py, PyDict>> {
 
 /// The columns of the log that `freewheel sim --log` writes, in its order.
 fn completions_schema() -> SchemaRef {
-    let field = |name: &str, of| Field::new(name, of, false);
     let [first, others @ ..] = CompletionRows::INTEGERS;
     let mut fields = vec![field(first, DataType::Int64), field("op", DataType::Utf8View)];
     fields.extend(others.map(|name| field(name, DataType::Int64)));
     fields.extend(["refused", "fua", "is_warm_up"].map(|name| field(name, DataType::Boolean)));
     Arc::new(Schema::new(fields))
+}
+
+fn field(name: &str, of: DataType) -> Field {
+    Field::new(name, of, false)
 }
 
 /// Completions as a table; the numbers are not copied.

@@ -65,13 +65,17 @@ fn untyped(reader: &RecordBatchStreamReader) -> Option<String> {
 /// The rows of a batch; `first` is the number of the first one, from 0.
 fn rows(batch: &RecordBatch, first: u64) -> Result<Vec<TraceRow>, Fault> {
     let [arrivals, ops, devices, starts, blocks, completions, fua] = TraceRow::COLUMNS;
-    let numbers = |name: &str| numbers(batch, name, first);
     let needed = |name: &str| {
-        numbers(name)?.ok_or_else(|| Fault::Table(format!("the table has no column `{name}`")))
+        numbers(batch, name, first)?
+            .ok_or_else(|| Fault::Table(format!("the table has no column `{name}`")))
     };
     let (arrival, start, count) = (needed(arrivals)?, needed(starts)?, needed(blocks)?);
     let op = self::ops(batch, ops, first)?;
-    let (device, completion, fua) = (numbers(devices)?, numbers(completions)?, numbers(fua)?);
+    let (device, completion, fua) = (
+        numbers(batch, devices, first)?,
+        numbers(batch, completions, first)?,
+        numbers(batch, fua, first)?,
+    );
     let all = (0..batch.num_rows()).map(|row| {
         let device = or_none(&device, row).unwrap_or(0);
         Ok(TraceRow {
@@ -187,14 +191,20 @@ fn of_dictionary<T>(
         }
         _ => return Err(no_texts(name)),
     );
-    let text = |key: usize| match values.data_type() {
-        DataType::Utf8 => Ok(values.as_string::<i32>().value(key)),
-        DataType::LargeUtf8 => Ok(values.as_string::<i64>().value(key)),
-        DataType::Utf8View => Ok(values.as_string_view().value(key)),
-        _ => Err(no_texts(name)),
-    };
     let keys = keys.into_iter().enumerate();
-    keys.map(|(row, key)| each((row, key.map(text).transpose()?))).collect()
+    keys.map(|(row, key)| {
+        each((
+            row,
+            key.map(|key| match values.data_type() {
+                DataType::Utf8 => Ok(values.as_string::<i32>().value(key)),
+                DataType::LargeUtf8 => Ok(values.as_string::<i64>().value(key)),
+                DataType::Utf8View => Ok(values.as_string_view().value(key)),
+                _ => Err(no_texts(name)),
+            })
+            .transpose()?,
+        ))
+    })
+    .collect()
 }
 
 fn no_texts(name: &str) -> Fault {

@@ -260,7 +260,6 @@ pub fn formats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// The columns of our Parquet.
 fn requests_schema() -> SchemaRef {
     let [arrival, op, device, start, blocks, completion, fua] = TraceRow::COLUMNS;
-    let field = |name: &str, of, is_optional| Field::new(name, of, is_optional);
     Arc::new(Schema::new(vec![
         field(arrival, DataType::Int64, false),
         field(op, DataType::Utf8View, false),
@@ -270,6 +269,10 @@ fn requests_schema() -> SchemaRef {
         field(completion, DataType::Int64, true),
         field(fua, DataType::Boolean, false),
     ]))
+}
+
+fn field(name: &str, of: DataType, is_optional: bool) -> Field {
+    Field::new(name, of, is_optional)
 }
 
 /// Requests of a batch.

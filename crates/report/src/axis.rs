@@ -23,14 +23,16 @@ pub(crate) fn ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
 /// between them too, and on a short axis equal steps.
 pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     const ENOUGH: usize = 4;
-    let between = |digits: &[f64]| -> Vec<f64> {
-        let powers = libm::log10(low).floor() as i32..=libm::log10(high).ceil() as i32;
-        let all =
-            powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
-        all.filter(|tick| (low..=high).contains(tick)).collect()
-    };
     let ways = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
-    let found = ways.into_iter().map(between).find(|ticks| ticks.len() >= ENOUGH);
+    let found = ways
+        .into_iter()
+        .map(|digits| -> Vec<f64> {
+            let powers = libm::log10(low).floor() as i32..=libm::log10(high).ceil() as i32;
+            let all =
+                powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+            all.filter(|tick| (low..=high).contains(tick)).collect()
+        })
+        .find(|ticks| ticks.len() >= ENOUGH);
     found.unwrap_or_else(|| {
         let power = 10f64.powi(libm::log10((high - low) / ENOUGH as f64).floor() as i32);
         let count = |step: f64| (high / step).floor() - (low / step).ceil() + 1.0;
@@ -43,10 +45,6 @@ pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 
 /// A number on an axis: four digits, but for zeros at the end.
 pub(crate) fn short(value: f64) -> String {
-    let trimmed = |digits: &str| match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => digits.to_owned(),
-    };
     if value.abs() >= 10_000.0 {
         let text = format!("{value:.3e}");
         let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -55,6 +53,13 @@ pub(crate) fn short(value: f64) -> String {
     // Four digits that say something.
     let decimals = (3 - libm::log10(value.abs().max(0.1)).floor() as i32) as usize;
     trimmed(&format!("{value:.decimals$}"))
+}
+
+fn trimmed(digits: &str) -> String {
+    match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -55,19 +55,23 @@ fn bar(bar: &HeadTimeBar) -> Bar {
 
 /// Shares of all time: osdi00's figures 8 (a) and (c).
 pub(crate) fn head_use(all: &[HeadUseBar]) -> Markup {
-    let bar = |bar: &HeadUseBar| {
-        let head = &bar.head_use;
-        let (left, extra, free, idle_work) = if bar.with {
-            (head.rotate_left(), head.extra_seek, head.free_transfer, head.idle_work)
-        } else {
-            (head.rotate, 0.0, 0.0, 0.0)
-        };
-        let shares = vec![left, head.seek, extra, head.transfer, free, idle_work];
-        let idle = 1.0 - shares.iter().sum::<f64>();
-        let note = format!("not busy {}", percent(idle));
-        Bar { label: bar.label.clone(), shares, whole: 1.0, mark: None, note }
-    };
-    bars(&HEAD_USE, &all.iter().map(bar).collect::<Vec<_>>())
+    bars(
+        &HEAD_USE,
+        &all.iter()
+            .map(|bar| {
+                let head = &bar.head_use;
+                let (left, extra, free, idle_work) = if bar.with {
+                    (head.rotate_left(), head.extra_seek, head.free_transfer, head.idle_work)
+                } else {
+                    (head.rotate, 0.0, 0.0, 0.0)
+                };
+                let shares = vec![left, head.seek, extra, head.transfer, free, idle_work];
+                let idle = 1.0 - shares.iter().sum::<f64>();
+                let note = format!("not busy {}", percent(idle));
+                Bar { label: bar.label.clone(), shares, whole: 1.0, mark: None, note }
+            })
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Time of one pass of PostMark's transactions by use, in seconds.
@@ -85,14 +89,19 @@ pub(crate) struct PassBar {
 pub(crate) fn passes(all: &[PassBar]) -> Markup {
     let totals: Vec<f64> = all.iter().map(|bar| times(bar).iter().sum()).collect();
     let longest = totals.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let bar = |(bar, total): (&PassBar, &f64)| Bar {
-        label: bar.label.clone(),
-        shares: times(bar).iter().map(|time| time / longest).collect(),
-        whole: total / longest,
-        mark: None,
-        note: bar.note.clone(),
-    };
-    bars(&PASSES, &all.iter().zip(&totals).map(bar).collect::<Vec<_>>())
+    bars(
+        &PASSES,
+        &all.iter()
+            .zip(&totals)
+            .map(|(bar, total)| Bar {
+                label: bar.label.clone(),
+                shares: times(bar).iter().map(|time| time / longest).collect(),
+                whole: total / longest,
+                mark: None,
+                note: bar.note.clone(),
+            })
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn times(bar: &PassBar) -> [f64; 3] {
@@ -188,23 +197,26 @@ pub(crate) fn one(parts: &[BarPart], mark: Option<f64>) -> Markup {
         *end += part.share;
         Some((begin, part))
     });
-    let percent = |share: f64| format!("{:.2}%", share * 100.0);
     html! {
         svg.parts role="img" aria-label=(all) {
             @for (begin, part) in parts {
                 g.(part.colour) {
                     title { (part.says) }
-                    rect x=(percent(begin)) width=(percent(part.share)) height="100%" {}
+                    rect x=(width_percent(begin)) width=(width_percent(part.share)) height="100%" {}
                     @if !part.words.is_empty() {
-                        text x=(percent(begin + part.share / 2.0)) y="16.5" { (part.words) }
+                        text x=(width_percent(begin + part.share / 2.0)) y="16.5" { (part.words) }
                     }
                 }
             }
             @if let Some(share) = mark {
-                line x1=(percent(share)) x2=(percent(share)) y1="0" y2="100%" {}
+                line x1=(width_percent(share)) x2=(width_percent(share)) y1="0" y2="100%" {}
             }
         }
     }
+}
+
+fn width_percent(share: f64) -> String {
+    format!("{:.2}%", share * 100.0)
 }
 
 #[cfg(test)]

@@ -45,9 +45,11 @@ fn for_every_place(keys: &[Key<'_>], picture: impl Fn(&Place) -> Markup) -> Mark
 
 /// Groups of columns, a group for each label and a column in it for each series; heights in %.
 pub(crate) fn columns(labels: &[String], series: &[Series]) -> Markup {
-    let key =
-        |(one, number): (&Series, &usize)| legend::area(one.name, &legend::line_colour(*number));
-    let keys: Vec<Key<'_>> = series.iter().zip(&COLUMN_LINES).map(key).collect();
+    let keys: Vec<Key<'_>> = series
+        .iter()
+        .zip(&COLUMN_LINES)
+        .map(|(one, number)| legend::area(one.name, &legend::line_colour(*number)))
+        .collect();
     for_every_place(&keys, |place| columns_in(place, labels, series))
 }
 
@@ -105,12 +107,14 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> Markup {
 pub(crate) fn lines_over_log_y(lines: &[Line], axes: &Axes) -> Markup {
     /// Most names of powers of ten.
     const POWERS: usize = 10;
-    let logarithms = |line: &Line| {
-        let positive = line.points.iter().filter(|point| point.1 > 0.0);
-        let points = positive.map(|&(x, y)| (x, libm::log10(y))).collect();
-        Line { points, ..line.clone() }
-    };
-    let lines: Vec<Line> = lines.iter().map(logarithms).collect();
+    let lines: Vec<Line> = lines
+        .iter()
+        .map(|line| {
+            let positive = line.points.iter().filter(|point| point.1 > 0.0);
+            let points = positive.map(|&(x, y)| (x, libm::log10(y))).collect();
+            Line { points, ..line.clone() }
+        })
+        .collect();
     lines_over(&lines, axes, &|low, high| {
         let powers = (high.floor() - low.ceil()).max(0.0) as usize + 1;
         let stride = powers.div_ceil(POWERS);
@@ -129,9 +133,11 @@ type NamesUp<'a> = &'a dyn Fn(f64, f64) -> Vec<(f64, String)>;
 
 fn lines_over(lines: &[Line], axes: &Axes, names: NamesUp<'_>) -> Markup {
     // What is nowhere drawn is not named either.
-    let is_drawn = |line: &Line| line.points.iter().any(|point| is_usable(axes, point));
-    let drawn: Vec<(usize, &Line)> =
-        lines.iter().enumerate().filter(|(_, line)| is_drawn(line)).collect();
+    let drawn: Vec<(usize, &Line)> = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.points.iter().any(|point| is_usable(axes, point)))
+        .collect();
     if drawn.is_empty() {
         return html! {};
     }
@@ -190,9 +196,10 @@ struct Scale {
 impl Scale {
     fn new(lines: &[(usize, &Line)], axes: &Axes) -> Self {
         let points = || lines.iter().flat_map(|(_, line)| &line.points);
-        let usable = || points().filter(|point| is_usable(axes, point));
-        let (low, high) = ends(usable().map(|point| point.0));
-        let (least, most) = ends(usable().map(|point| point.1));
+        let (low, high) =
+            ends(points().filter(|point| is_usable(axes, point)).map(|point| point.0));
+        let (least, most) =
+            ends(points().filter(|point| is_usable(axes, point)).map(|point| point.1));
         let (left, right) = match axes.log_x {
             true => (low, high.max(low * 1.01)),
             false => (low.min(0.0), high),

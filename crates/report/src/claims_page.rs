@@ -17,11 +17,11 @@ pub fn claims_html(
 ) -> [Option<String>; 2] {
     let (beyond, papers): (Vec<_>, Vec<_>) =
         reproductions.iter().partition(|reproduction| reproduction.id.starts_with(BEYOND));
-    let page =
-        |title, list: Vec<&Reproduction>| (!list.is_empty()).then(|| html(title, &list, options));
     [
-        page("What the papers claim, and what Freewheel finds", papers),
-        page("Beyond the papers: goals and results of Freewheel", beyond),
+        (!papers.is_empty())
+            .then(|| html("What the papers claim, and what Freewheel finds", &papers, options)),
+        (!beyond.is_empty())
+            .then(|| html("Beyond the papers: goals and results of Freewheel", &beyond, options)),
     ]
 }
 

@@ -33,8 +33,10 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static str, Rows)> {
 
 /// Rows for a terminal.
 pub(crate) fn text(result: &RunResult) -> Vec<String> {
-    let left = |title: &str| if title == "Disks" { 2 } else { 1 };
-    tables(result).iter().map(|(title, rows)| rows.text(left(title))).collect()
+    tables(result)
+        .iter()
+        .map(|(title, rows)| rows.text(if *title == "Disks" { 2 } else { 1 }))
+        .collect()
 }
 
 /// That the disks cannot serve what is asked: the queue grows until the run ends.
@@ -83,9 +85,6 @@ fn row(class: &ClassResult) -> [String; 7] {
 
 /// Stripes of each class; none where every file is whole.
 fn stripes(classes: &[ClassResult]) -> Option<Rows> {
-    let range = |least: String, most: String| {
-        if least == most { least } else { format!("{least} to {most}") }
-    };
     let rows: Vec<[String; 3]> = classes
         .iter()
         .filter_map(|class| {
@@ -98,6 +97,10 @@ fn stripes(classes: &[ClassResult]) -> Option<Rows> {
         })
         .collect();
     (!rows.is_empty()).then(|| Rows::new(["class", "stripe unit", "disks a file"], rows))
+}
+
+fn range(least: String, most: String) -> String {
+    if least == most { least } else { format!("{least} to {most}") }
 }
 
 fn drift_rows(drift: &DriftResult) -> Rows {

@@ -77,8 +77,8 @@ impl Frame {
         colour: usize,
         points: impl Iterator<Item = (f64, f64)>,
     ) -> Markup {
-        let point = |(x, y): (f64, f64)| format!("{:.1},{:.1}", self.x(x), self.y(y));
-        let points: Vec<String> = points.map(point).collect();
+        let points: Vec<String> =
+            points.map(|(x, y)| format!("{:.1},{:.1}", self.x(x), self.y(y))).collect();
         html! { polyline class=(legend::line_colour(colour)) points=(points.join(" ")) {} }
     }
 

@@ -41,12 +41,11 @@ pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
 
 /// Time of decisions on this machine, if any were made; `of` names their subject.
 pub(crate) fn decisions(of: &str, times: &Distribution) -> Option<String> {
-    let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
     (times.count() > 0).then(|| {
         format!(
             "a decision{of} took here: {}; with small changes of the index and other work of the machine, without \
              the time to rebuild the index and to weigh tasks\n",
-            spread()
+            spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns())
         )
     })
 }

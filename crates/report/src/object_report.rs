@@ -44,9 +44,11 @@ impl ObjectReport {
                 .iter()
                 .enumerate()
                 .map(|(at, &bytes)| {
-                    let cell =
-                        |points: &[ObjectMisses]| format!("{:.2}", 100.0 * share(&points[at]));
-                    let cells = self.curves.curves.iter().map(|curve| cell(&curve.points));
+                    let cells = self
+                        .curves
+                        .curves
+                        .iter()
+                        .map(|curve| format!("{:.2}", 100.0 * share(&(&curve.points)[at])));
                     std::iter::once(size(bytes)).chain(cells).collect()
                 })
                 .collect(),

@@ -58,14 +58,16 @@ impl Plot {
     }
 
     fn line(&self, row: usize) -> String {
-        let letter = |column: usize| {
-            let bits = BRAILLE.iter().filter(|(x, y, _)| self.dots[4 * row + y][2 * column + x]);
-            match bits.fold(0, |sum, (_, _, bit)| sum | bit) {
-                0 => ' ',
-                sum => char::from_u32(0x2800 + sum).unwrap_or(' '),
-            }
-        };
-        (0..COLUMNS).map(letter).collect()
+        (0..COLUMNS)
+            .map(|column| {
+                let bits =
+                    BRAILLE.iter().filter(|(x, y, _)| self.dots[4 * row + y][2 * column + x]);
+                match bits.fold(0, |sum, (_, _, bit)| sum | bit) {
+                    0 => ' ',
+                    sum => char::from_u32(0x2800 + sum).unwrap_or(' '),
+                }
+            })
+            .collect()
     }
 
     fn label(&self, row: usize) -> String {

@@ -39,14 +39,12 @@ fn few_gaps(config: &SimConfig, spec: &DriveSpec, came: &PostmarkResult) -> Opti
     let last = came.passes.last().filter(|_| came.cleaner == PostmarkCleaner::Freeblock)?;
     let keeps =
         spec.electronics.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before);
-    let headline = || {
-        format!(
-            "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps rotational latency for its own buffer.",
-            percent(free_share(last))
-        )
-    };
+    let headline = format!(
+        "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps rotational latency for its own buffer.",
+        percent(free_share(last))
+    );
     (config.electronics && keeps && last.copied_blocks > 0).then(|| {
-        Finding::new(Topic::CleanerGaps, Confidence::Simulated, headline())
+        Finding::new(Topic::CleanerGaps, Confidence::Simulated, headline)
             .number("blocks from gaps", free_share(last), Unit::Share)
             .cost(Cost::Setting)
             .action("Set `keep_free_blocks_before = false` in the experiment and compare the transactions a second.")
@@ -63,14 +61,12 @@ fn free_share(pass: &PassResult) -> f64 {
 
 /// A policy without a choice.
 fn no_choice(config: &SimConfig) -> Option<Finding> {
-    let headline = || {
-        format!(
-            "`scheduler` is {} and makes no difference here: PostMark's one process waits for each request before it sends the next.",
-            config.scheduler.title()
-        )
-    };
+    let headline = format!(
+        "`scheduler` is {} and makes no difference here: PostMark's one process waits for each request before it sends the next.",
+        config.scheduler.title()
+    );
     (config.scheduler != PolicySpec::Fcfs).then(|| {
-        Finding::new(Topic::NoChoice, Confidence::Given, headline())
+        Finding::new(Topic::NoChoice, Confidence::Given, headline)
             .detail("Every policy gives the same result: there is never more than one request to choose from.")
     })
 }
@@ -80,28 +76,6 @@ pub type PassTable = ([&'static str; 6], Vec<Vec<String>>);
 
 /// Tables of the passes: time, and segments that were cleaned.
 pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
-    let seconds = |ns: u64| format!("{:.1}", ns as f64 / 1e9);
-    let times = |(number, pass): (usize, &PassResult)| {
-        vec![
-            name(number),
-            percent(pass.utilisation),
-            format!("{:.1}", pass.transactions_per_second),
-            seconds(pass.elapsed_ns),
-            seconds(pass.cleaning_read_ns),
-            seconds(pass.cleaning_copy_ns),
-        ]
-    };
-    let counts = |(number, pass): (usize, &PassResult)| {
-        vec![
-            name(number),
-            grouped(pass.segments_written),
-            grouped(pass.segments_cleaned),
-            grouped(pass.segments_targeted),
-            grouped(pass.copied_blocks),
-            grouped(pass.free_copied_blocks),
-        ]
-    };
-    let numbered = || (1..).zip(&came.passes);
     let times_head = [
         "PostMark",
         "log in use",
@@ -118,7 +92,44 @@ pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
         "live blocks read by the process",
         "live blocks read free",
     ];
-    [(times_head, numbered().map(times).collect()), (counts_head, numbered().map(counts).collect())]
+    [
+        (
+            times_head,
+            (1..)
+                .zip(&came.passes)
+                .map(|(number, pass)| {
+                    vec![
+                        name(number),
+                        percent(pass.utilisation),
+                        format!("{:.1}", pass.transactions_per_second),
+                        seconds(pass.elapsed_ns),
+                        seconds(pass.cleaning_read_ns),
+                        seconds(pass.cleaning_copy_ns),
+                    ]
+                })
+                .collect(),
+        ),
+        (
+            counts_head,
+            (1..)
+                .zip(&came.passes)
+                .map(|(number, pass)| {
+                    vec![
+                        name(number),
+                        grouped(pass.segments_written),
+                        grouped(pass.segments_cleaned),
+                        grouped(pass.segments_targeted),
+                        grouped(pass.copied_blocks),
+                        grouped(pass.free_copied_blocks),
+                    ]
+                })
+                .collect(),
+        ),
+    ]
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.1}", ns as f64 / 1e9)
 }
 
 fn name(number: usize) -> String {

@@ -29,8 +29,11 @@ impl Rows {
     /// Columns for a terminal, each as wide as its widest cell. The first `left` columns are on the left,
     /// the others on the right.
     pub(crate) fn text(&self, left: usize) -> String {
-        let side = |column: usize| if column < left { 'l' } else { 'r' };
-        let mut table = Table::new((0..self.head.len()).map(side).collect::<String>());
+        let mut table = Table::new(
+            (0..self.head.len())
+                .map(|column| if column < left { 'l' } else { 'r' })
+                .collect::<String>(),
+        );
         std::iter::once(&self.head).chain(&self.rows).for_each(|row| table.row(row));
         table.to_string()
     }

@@ -17,15 +17,13 @@ pub(crate) fn shingled_cautions(zoned: Option<ZonedKind>, result: &RunResult) ->
 fn refused(result: &RunResult) -> Option<Finding> {
     let refused = &result.refused_writes;
     let share = refused.count as f64 / (result.write_response.count + refused.count) as f64;
-    let headline = || {
-        format!(
-            "This host-managed drive would refuse {} of the writes: {}.",
-            percent(share),
-            reasons(refused)
-        )
-    };
+    let headline = format!(
+        "This host-managed drive would refuse {} of the writes: {}.",
+        percent(share),
+        reasons(refused)
+    );
     (refused.count > 0).then(|| {
-        Finding::new(Topic::RefusedWrites, Confidence::Simulated, headline())
+        Finding::new(Topic::RefusedWrites, Confidence::Simulated, headline)
             .number("refused writes", share, Unit::Share)
             .cost(Cost::Hardware)
             .action("Use a load that writes each zone in order, or a drive that accepts any write.")

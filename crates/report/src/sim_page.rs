@@ -104,8 +104,8 @@ fn title(experiment: &Experiment, result: &RunResult) -> String {
 
 fn head_time(result: &RunResult) -> Markup {
     let stages = stage_table(result);
-    let cells = |row: &crate::StageRow| row.cells(stages.head.len());
-    let rows: Vec<Vec<String>> = stages.rows.iter().map(cells).collect();
+    let rows: Vec<Vec<String>> =
+        stages.rows.iter().map(|row| row.cells(stages.head.len())).collect();
     let bar = HeadTimeBar {
         label: "head time".into(),
         head_time: result.head_time,

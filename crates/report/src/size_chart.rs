@@ -53,11 +53,16 @@ struct Scale {
 impl Scale {
     /// None without a point.
     fn new(chart: &SizeChart<'_>) -> Option<Self> {
-        let points = || chart.lines.iter().flat_map(|line| &line.points);
-        let sizes = || points().map(|point| point.size_bytes);
+        let sizes =
+            || chart.lines.iter().flat_map(|line| &line.points).map(|point| point.size_bytes);
         let low = libm::log2(sizes().min()? as f64);
         let high = libm::log2(sizes().max()? as f64);
-        let values = points().map(|point| point.value).chain(chart.without_cache);
+        let values = chart
+            .lines
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|point| point.value)
+            .chain(chart.without_cache);
         let largest = values.fold(f64::MIN_POSITIVE, f64::max);
         let step = round_step(largest / (VALUE_TICKS_MAX - 1) as f64, &STEPS);
         Some(Self { low, high, top: (largest / step).ceil() * step, step })

@@ -12,7 +12,6 @@ use crate::text::Text;
 
 impl Text for TraceInfo {
     fn text(&self) -> String {
-        let human = |bytes| Bytes::new(bytes).human();
         let mut table = Table::new("ll");
         table.row(["requests".to_owned(), requests(self)]);
         table.row(["force unit access (FUA)", &forced(self)]);
@@ -37,6 +36,10 @@ impl Text for TraceInfo {
         }
         format!("{table}\n{}", devices(self))
     }
+}
+
+fn human(bytes: u64) -> String {
+    Bytes::new(bytes).human()
 }
 
 /// Results of the first pass.
@@ -105,14 +108,13 @@ fn devices(info: &TraceInfo) -> String {
         shown.truncate(DEVICES_SHOWN);
     }
     let all: u64 = info.devices.values().map(|device| device.requests).sum();
-    let share = |requests: u64| percent(requests as f64 / all.max(1) as f64);
     let mut table = Table::new("rrrrr");
     table.row(["device", "requests", "share", "bytes", "reaches"]);
     for (id, device) in &shown {
         table.row([
             id.to_string(),
             grouped(device.requests),
-            share(device.requests),
+            percent(device.requests as f64 / all.max(1) as f64),
             Bytes::new(device.bytes).human(),
             Blocks::new(device.end_block).bytes().human(),
         ]);
@@ -125,7 +127,7 @@ fn devices(info: &TraceInfo) -> String {
         "The busiest {DEVICES_SHOWN} of {} devices:\n{table}{} others have {} of the requests; `--json` has all devices.\n",
         grouped(info.devices.len() as u64),
         grouped(others as u64),
-        share(all - of_shown)
+        percent((all - of_shown) as f64 / all.max(1) as f64)
     )
 }
 
@@ -200,9 +202,9 @@ fn responses(character: &Character) -> String {
     ];
     for (label, summary) in kinds {
         let Some(summary) = summary else { continue };
-        let whole_ms = |ns: u64| ms(ns as f64);
         let mean = ms(summary.mean_ns);
-        let [p50, p99, max] = [summary.p50_ns, summary.p99_ns, summary.max_ns].map(whole_ms);
+        let [p50, p99, max] =
+            [summary.p50_ns, summary.p99_ns, summary.max_ns].map(|ns| ms(ns as f64));
         table.row([label.to_owned(), grouped(summary.count), mean, p50, p99, max]);
     }
     table.to_string()

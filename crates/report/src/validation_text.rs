@@ -172,15 +172,14 @@ impl Text for Validation {
 /// Words about the spindle's phase in the trace, and the error that it leaves.
 fn phase(validation: &Validation) -> String {
     let phase = &validation.phase;
-    let if_any = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), ms);
     let mut floors = Table::new("lrrr");
     floors.row(["sd of the difference", "achieved", "phase unknown", "resynchronised"]);
     for class in &phase.classes {
         let [achieved, floor] = [class.achieved_sd_ms, class.floor_sd_ms].map(ms);
-        floors.row([class.name.to_owned(), achieved, floor, if_any(class.resynchronised_sd_ms)]);
+        floors.row([class.name.to_owned(), achieved, floor, ms_if_any(class.resynchronised_sd_ms)]);
     }
     let [achieved, floor] = [phase.achieved_sd_ms, phase.floor_sd_ms].map(ms);
-    floors.row(["all".to_owned(), achieved, floor, if_any(phase.resynchronised_sd_ms)]);
+    floors.row(["all".to_owned(), achieved, floor, ms_if_any(phase.resynchronised_sd_ms)]);
     let mut distances = Table::new("lrrrrrr");
     let (gaps, other) = ("R, gaps as", "R, gaps one");
     distances.row(["last on the media", "requests", gaps, other, "R by", "median", "resyn-"]);
@@ -194,7 +193,7 @@ fn phase(validation: &Validation) -> String {
         let [recorded, later, chance] = lengths.map(|length| format!("{length:.3}"));
         let (name, pairs) = (row.distance.name().to_owned(), grouped(row.as_recorded.pairs));
         let median = ms(row.achieved_median_ms);
-        let resynchronised = if_any(row.resynchronised_median_ms);
+        let resynchronised = ms_if_any(row.resynchronised_median_ms);
         distances.row([name, pairs, recorded, later, chance, median, resynchronised]);
     }
     let title = "Is the rotational phase recoverable?";
@@ -203,4 +202,8 @@ fn phase(validation: &Validation) -> String {
                at all. Gaps one later: read as if each gap came after its request. Resynchronised: with\n\
                our spindle set to the measured one after every visit to the media.";
     format!("{title}\n{}\n{key}\n\n{distances}{pairs}\n\n{floors}", phase.verdict)
+}
+
+fn ms_if_any(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), ms)
 }

@@ -1,12 +1,9 @@
 //! The end of a background task that is predicted when hardly anything has been read, against the end.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use freewheel_freeblock::uses;
 use freewheel_sim::config::{ConfigError, SimConfig};
 use freewheel_sim::experiment::Experiment;
 use freewheel_units::{Blocks, Bytes};
-use rayon::prelude::*;
 
 use super::{Context, Outcome, Row};
 
@@ -137,15 +134,6 @@ impl EndsSetting {
 
 pub(super) fn ends(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let settings = if context.options.quick { &SETTINGS[..1] } else { &SETTINGS[..] };
-    let done = AtomicU64::new(0);
-    let rows: Vec<Row> = settings
-        .par_iter()
-        .map(|setting| {
-            let row = setting.row(context)?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            (context.progress)(done, settings.len() as u64);
-            Ok(row)
-        })
-        .collect::<Result<_, ConfigError>>()?;
+    let rows = context.run_all(settings, |setting| setting.row(context))?;
     Ok(Outcome { rows, figures: Vec::new() })
 }

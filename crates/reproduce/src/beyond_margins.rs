@@ -137,18 +137,19 @@ impl MarginRuns {
         ];
         let mut rows = Vec::new();
         for (margin, result) in &named {
-            let what = |of: &str| format!("{}, {margin}: {of}", drive.name);
-            let row = |of: &str, unit, ours| context.measured(&what(of), unit, ours);
+            let row = |of: &str, unit, ours| {
+                context.measured(&format!("{}, {margin}: {of}", drive.name), unit, ours)
+            };
             let share = self.share(result);
             rows.push(row("free bandwidth of that in firmware", "%", share));
             rows.push(row("foreground delayed", "ms/s", delayed(result)).within([0.0, BUDGET]));
             rows.push(row("response above", "%", self.slower(result)));
         }
-        let over = |other: &RunResult| {
-            100.0 * free_mb_per_second(&self.learned) / free_mb_per_second(other)
-        };
         let what = |of: &str| format!("{}: free bandwidth, learned over {of}", drive.name);
-        let (of_best, of_default) = (over(&self.constants[best]), over(named[2].1));
+        let (of_best, of_default) = (
+            100.0 * free_mb_per_second(&self.learned) / free_mb_per_second(&self.constants[best]),
+            100.0 * free_mb_per_second(&self.learned) / free_mb_per_second(named[2].1),
+        );
         rows.push(context.measured(&what("the best constant"), "%", of_best));
         // The paper's constant is to be beaten.
         rows.push(context.row_in(&what("300 us"), "%", [100.0, 200.0], of_default));
@@ -181,10 +182,23 @@ pub(super) fn margins(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             delays.extend(runs.lines(drive, delayed));
         }
     }
-    let axes = |y| Axes { x: "conservatism, us", y, log_x: false };
     let figures = vec![
-        Figure::lines(free, axes("free bandwidth, % of that in firmware")),
-        Figure::lines(delays, axes("foreground delayed, ms per s of head time")),
+        Figure::lines(
+            free,
+            Axes {
+                x: "conservatism, us",
+                y: "free bandwidth, % of that in firmware",
+                log_x: false,
+            },
+        ),
+        Figure::lines(
+            delays,
+            Axes {
+                x: "conservatism, us",
+                y: "foreground delayed, ms per s of head time",
+                log_x: false,
+            },
+        ),
     ];
     Ok(Outcome { rows, figures })
 }

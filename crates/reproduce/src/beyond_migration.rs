@@ -114,9 +114,7 @@ pub(crate) fn migration(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let (ended, ended_in_gaps) = (commands.last_end(), gaps.last_end());
     let start = SimTime::ZERO;
     let later = ended.max(ended_in_gaps);
-    let until = |run: &Run, end| run.response_ms(start, end);
     let mib = f64::from(MOVED) * FILE_BLOCKS as f64 / 2048.0;
-    let rate = |end: SimTime| mib / seconds(end);
     let rows = vec![
         context.holds("all moves end, by commands and in gaps", later < SimTime::MAX),
         context
@@ -127,18 +125,18 @@ pub(crate) fn migration(context: &Context<'_>) -> Result<Outcome, ConfigError> {
                 "in gaps: response while moving over without moves",
                 "",
                 [0.0, 1.0],
-                until(&gaps, ended_in_gaps) / until(&none, ended_in_gaps),
+                gaps.response_ms(start, ended_in_gaps) / none.response_ms(start, ended_in_gaps),
             )
             .noted(format!("{mib:.0} MiB in {:.0} s", seconds(ended_in_gaps))),
         context
             .measured(
                 "by commands: response while moving over without moves",
                 "",
-                until(&commands, ended) / until(&none, ended),
+                commands.response_ms(start, ended) / none.response_ms(start, ended),
             )
             .noted(format!("{mib:.0} MiB in {:.0} s", seconds(ended))),
-        context.measured("in gaps: moved", "MiB/s", rate(ended_in_gaps)),
-        context.measured("by commands: moved", "MiB/s", rate(ended)),
+        context.measured("in gaps: moved", "MiB/s", mib / seconds(ended_in_gaps)),
+        context.measured("by commands: moved", "MiB/s", mib / seconds(ended)),
         context.row_in(
             "response after all moves, in gaps over by commands",
             "",

@@ -80,14 +80,27 @@ fn rows_of(context: &Context<'_>, name: &str, file: &str) -> Result<Vec<Row>, Co
     for (with, what) in [(&runs.priced, "gaps priced"), (&runs.unpriced, "every gap taken")] {
         let [all, reads] = runs.costs(with);
         let lost = runs.alone.buffer_reads.saturating_sub(with.buffer_reads) as f64;
-        let row = |quantity: &str, unit, ours| {
-            context.measured(&format!("{name}: {quantity}, {what}"), unit, ours)
-        };
-        let mean = row("mean response above", "%", all);
+        let mean = measured(context, (name, what), "mean response above", "%", all);
         rows.push(if what == "gaps priced" { mean.within(COST) } else { mean });
-        rows.push(row("mean of reads above", "%", reads));
-        rows.push(row("buffer hits lost", "reads", lost));
-        rows.push(row("free bandwidth", "MB/s", free_mb_per_second(with)));
+        rows.push(measured(context, (name, what), "mean of reads above", "%", reads));
+        rows.push(measured(context, (name, what), "buffer hits lost", "reads", lost));
+        rows.push(measured(
+            context,
+            (name, what),
+            "free bandwidth",
+            "MB/s",
+            free_mb_per_second(with),
+        ));
     }
     Ok(rows)
+}
+
+fn measured(
+    context: &Context<'_>,
+    (name, what): (&str, &str),
+    quantity: &str,
+    unit: &'static str,
+    ours: f64,
+) -> Row {
+    context.measured(&format!("{name}: {quantity}, {what}"), unit, ours)
 }

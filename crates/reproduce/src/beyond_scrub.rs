@@ -5,7 +5,6 @@
 //! minutes.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::Rule;
 use freewheel_sim::config::{ConfigError, SimConfig, TraceWorkload, Workload};
@@ -14,7 +13,6 @@ use freewheel_sim::source::{
     Closed, Fit, Pattern, PatternSpec, Request, Source, SourceError, ThinkTime,
 };
 use freewheel_units::{Bytes, SimDuration, SimTime, VolumeBlock};
-use rayon::prelude::*;
 
 use super::osdi00_scan::{MPL, transactions};
 use super::sizes::SIZES;
@@ -214,16 +212,8 @@ pub(super) fn scrub(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             [Some(REQUESTS), None].map(|whole| (*load, path.as_deref(), whole))
         })
         .collect();
-    let done = AtomicU64::new(0);
-    let scans: Vec<BackgroundScan> = runs
-        .par_iter()
-        .map(|(load, recording, whole)| {
-            let scan = load.scan(&config, *recording, *whole)?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            (context.progress)(done, runs.len() as u64);
-            Ok(scan)
-        })
-        .collect::<Result<_, ConfigError>>()?;
+    let scans = context
+        .run_all(&runs, |(load, recording, whole)| load.scan(&config, *recording, *whole))?;
     let pairs = there.iter().zip(scans.chunks_exact(2));
     let mut rows: Vec<Row> =
         pairs.flat_map(|((load, _), pair)| rows(context, load, &pair[0], &pair[1])).collect();

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::osdi00_scan::{MPL, transactions};
 use super::sizes::SIZES;
-use super::{Context, Outcome};
+use super::{Context, Outcome, Row};
 
 /// Blocks of 512 B in a block of all tasks: 4 KiB, as the paper's.
 const BLOCK: u32 = 8;
@@ -92,18 +92,18 @@ fn run_all(experiment: &Experiment, sample_share: u64) -> Result<Results, Config
     // The scan, and a tenth of it in its midst that somebody waits for.
     let scan = || part(experiment, (0, 100), sample_share);
     let urgent = || part(experiment, (45, 55), sample_share);
-    let beside_scan = |spec: TaskSpec| vec![spec, scan()];
     let halves = |shares: [u32; 2]| {
-        let half =
-            |of, share| TaskSpec { pace: Pace::Share(share), ..part(experiment, of, sample_share) };
-        vec![half((0, 50), shares[0]), half((50, 100), shares[1])]
+        vec![
+            TaskSpec { pace: Pace::Share(shares[0]), ..part(experiment, (0, 50), sample_share) },
+            TaskSpec { pace: Pace::Share(shares[1]), ..part(experiment, (50, 100), sample_share) },
+        ]
     };
     let runs = [
         vec![scan()],
         vec![scan(), scan()],
         vec![urgent()],
-        beside_scan(urgent()),
-        beside_scan(TaskSpec { priority: Priority::High, ..urgent() }),
+        vec![urgent(), scan()],
+        vec![TaskSpec { priority: Priority::High, ..urgent() }, scan()],
         halves([1, 1]),
         halves([3, 1]),
         vec![scan(), TaskSpec { priority: Priority::High, ..urgent() }],
@@ -115,7 +115,7 @@ fn run_all(experiment: &Experiment, sample_share: u64) -> Result<Results, Config
     };
     let deadline = (seconds(&alone) + seconds(&beside)) / 2.0;
     let pace = Pace::Deadline(SimDuration::from_ns((deadline * 1e9) as u64));
-    let in_time = run(experiment, &beside_scan(TaskSpec { pace, ..urgent() }))?;
+    let in_time = run(experiment, &[TaskSpec { pace, ..urgent() }, scan()])?;
     Ok(Results { one, two, alone, beside, high, even, shares, behind, in_time, deadline })
 }
 
@@ -128,41 +128,42 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let results = run_all(&Experiment::new(config)?, sample_share)?;
     let Results { one, two, alone, beside, high, even, shares, behind, in_time, deadline } =
         &results;
-    let row = |quantity: &str, unit, band, ours, note: String| {
-        context.row_in(quantity, unit, band, ours).noted(note)
-    };
-    let of = |watched: &WatchedScan, whole: &WatchedScan| 100.0 * seconds(watched) / seconds(whole);
     let rows = vec![
-        row(
+        noted_row(
+            context,
             "two scans at once, of the time of one",
             "%",
             [99.0, 101.0],
-            of(two, one),
+            percent_of(two, one),
             format!("{:.0} s", seconds(one)),
         ),
-        row(
+        noted_row(
+            context,
             "a tenth at high priority beside the scan, of its time at the same",
             "%",
-            [of(alone, beside), 100.0],
-            of(high, beside),
+            [percent_of(alone, beside), 100.0],
+            percent_of(high, beside),
             format!("{:.0} s alone, {:.0} s beside it", seconds(alone), seconds(beside)),
         ),
         // At worst a tenth is read apart from all else.
-        row(
+        noted_row(
+            context,
             "the scan behind that tenth, of its time alone",
             "%",
             [99.0, 110.0],
-            of(behind, one),
+            percent_of(behind, one),
             format!("the scan took {:.0} s", seconds(behind)),
         ),
-        row(
+        noted_row(
+            context,
             "a tenth with a deadline between both, of the time it has",
             "%",
             [0.0, 100.0],
             100.0 * seconds(in_time) / deadline,
             format!("due after {deadline:.0} s"),
         ),
-        row(
+        noted_row(
+            context,
             "bytes of two halves with shares of 3 to 1, when the first is done",
             "ratio",
             // A fifth either way: the halves differ in their zones.
@@ -172,6 +173,21 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ),
     ];
     Ok(Outcome { rows, figures: Vec::new() })
+}
+
+fn noted_row(
+    context: &Context<'_>,
+    quantity: &str,
+    unit: &'static str,
+    band: [f64; 2],
+    ours: f64,
+    note: String,
+) -> Row {
+    context.row_in(quantity, unit, band, ours).noted(note)
+}
+
+fn percent_of(watched: &WatchedScan, whole: &WatchedScan) -> f64 {
+    100.0 * seconds(watched) / seconds(whole)
 }
 
 fn ratio(watched: &WatchedScan) -> f64 {

@@ -1,8 +1,6 @@
 //! Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5: a scheduler that sees the
 //! drive as a black box, in virtual time. What its experiments have in common.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use freewheel_freeblock::Rule;
 use freewheel_freeblock::tasks::TaskKind;
 use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
@@ -16,7 +14,6 @@ use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::SizeDistribution;
 use freewheel_sim::{HostConfig, RunResult};
 use freewheel_units::{Bytes, SimDuration};
-use rayon::prelude::*;
 
 use super::sizes::SIZES;
 use super::{Context, Row, osdi00_scan};
@@ -204,24 +201,6 @@ impl Context<'_> {
         ours: f64,
     ) -> Row {
         self.of_scan(quantity, unit, band, ours).of_paper(paper)
-    }
-
-    /// Runs all on all cores.
-    pub fn run_all<T: Send>(
-        &self,
-        settings: &[OutsideSetting],
-        run: impl Fn(&OutsideSetting) -> Result<T, ConfigError> + Sync,
-    ) -> Result<Vec<T>, ConfigError> {
-        let done = AtomicU64::new(0);
-        settings
-            .par_iter()
-            .map(|setting| {
-                let result = run(setting)?;
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                (self.progress)(done, settings.len() as u64);
-                Ok(result)
-            })
-            .collect()
     }
 }
 

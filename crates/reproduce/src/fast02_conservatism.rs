@@ -93,13 +93,15 @@ impl Margins {
             let named = POLICIES.iter().enumerate();
             named.map(|(number, (name, _))| line(name, points(self.of(number)))).collect()
         };
-        let axes = |y| Axes { x: "conservatism, ms", y, log_x: false };
         vec![
             Figure::lines(
                 drawn(|result| result.requests_per_second),
-                axes("foreground requests a second"),
+                Axes { x: "conservatism, ms", y: "foreground requests a second", log_x: false },
             ),
-            Figure::lines(drawn(free_mb_per_second), axes("free bandwidth, MB/s")),
+            Figure::lines(
+                drawn(free_mb_per_second),
+                Axes { x: "conservatism, ms", y: "free bandwidth, MB/s", log_x: false },
+            ),
         ]
     }
 }
@@ -163,7 +165,6 @@ fn losses(context: &Context<'_>, runs: &Margins, number: usize) -> Vec<Row> {
 
 /// What SSTF and SPTF-SW60% cost the foreground and give free work, against SPTF.
 fn policies(context: &Context<'_>, runs: &Margins) -> Vec<Row> {
-    let free = |policy, margin| runs.free(policy, margin);
     let quantity = "SPTF-SW60%: response above SPTF's";
     let paper = [5.0, 6.0];
     let slower = context.row_of(quantity, "%", paper, third(paper), runs.slower(BETWEEN));
@@ -171,14 +172,15 @@ fn policies(context: &Context<'_>, runs: &Margins) -> Vec<Row> {
     let paper = [13.0, 15.0];
     let sstf = context.row_of(quantity, "%", paper, third(paper), runs.slower(SSTF));
     let quantity = "SSTF: free bandwidth over SPTF's";
-    let (paper, over) = ([2.1, 2.6], free(SSTF, 400) / free(SPTF, 400));
+    let (paper, over) = ([2.1, 2.6], runs.free(SSTF, 400) / runs.free(SPTF, 400));
     let more = context.number_of_scan(quantity, "x", paper, third(paper), over);
     let quantity = "SPTF-SW60%: free bandwidth of SSTF's";
-    let of_sstf = 100.0 * free(BETWEEN, 400) / free(SSTF, 400);
+    let of_sstf = 100.0 * runs.free(BETWEEN, 400) / runs.free(SSTF, 400);
     let most = context.of_scan(quantity, "%", [80.0, 100.0], of_sstf);
     let quantity = "SPTF-SW60%: free bandwidth lost from 0.3 to 0.4 ms";
     // 3 % and 10 % are lost there.
-    let (paper, lost) = ([7.2; 2], 100.0 * (1.0 - free(BETWEEN, 400) / free(BETWEEN, 300)));
+    let (paper, lost) =
+        ([7.2; 2], 100.0 * (1.0 - runs.free(BETWEEN, 400) / runs.free(BETWEEN, 300)));
     let step = context.number_of_scan(quantity, "%", paper, third(paper), lost).derived();
     vec![
         sstf,
@@ -215,8 +217,10 @@ impl Shares {
         // Without a margin nothing is compared.
         let margins = &conservatisms(context)[usize::from(!context.draws())..];
         let (seed, policy) = (context.seed, PolicySpec::SptfSw { window: 0.6 });
-        let setting = |margin| OutsideSetting::paper(context, policy, SimDuration::from_us(margin));
-        let settings: Vec<OutsideSetting> = margins.iter().map(|&margin| setting(margin)).collect();
+        let settings: Vec<OutsideSetting> = margins
+            .iter()
+            .map(|&margin| OutsideSetting::paper(context, policy, SimDuration::from_us(margin)))
+            .collect();
         let outside = context.run_all(&settings, |setting| setting.run(seed))?;
         let no_track = context.run_all(&settings, |setting| {
             let Conservatism::Constant(margin) = setting.scheduler.conservatism else {
@@ -231,38 +235,60 @@ impl Shares {
     }
 
     fn rows(&self, context: &Context<'_>) -> Vec<Row> {
-        let at = |margin: u64| self.margins.iter().position(|&known| known == margin);
         let free = |results: &[RunResult], margin| {
-            free_mb_per_second(&results[at(margin).expect("a margin that is run")])
+            free_mb_per_second(
+                &results[self
+                    .margins
+                    .iter()
+                    .position(|&known| known == margin)
+                    .expect("a margin that is run")],
+            )
         };
         let [firmware, conservative] = [&self.firmware, &self.conservative].map(free_mb_per_second);
         let (outside, no_track) = (free(&self.outside, 300), free(&self.no_track, 300));
         let part = 100.0 * outside / firmware;
-        let of_loss = |lost: f64| 100.0 * lost / (firmware - outside);
-        let apart =
-            |margin| 100.0 * (1.0 - free(&self.outside, margin) / free(&self.no_track, margin));
-        let row = |quantity: &str, paper, band, ours| {
-            context.number_of_scan(quantity, "%", paper, band, ours)
-        };
-        let half = |quantity: &str, ours| row(quantity, [50.0; 2], third([50.0; 2]), ours);
         // Within half of the least and double the most.
         let beside = |ms: &str, ours, (value, tolerance)| {
             let quantity =
                 format!("below that in firmware without same-track requests, at {ms} ms");
-            row(&quantity, [2.0, 3.0], [1.0, 6.0], ours).deviates(value, tolerance, APART)
+            context
+                .number_of_scan(&quantity, "%", [2.0, 3.0], [1.0, 6.0], ours)
+                .deviates(value, tolerance, APART)
         };
         vec![
-            row(
-                "free bandwidth below that in firmware, at 0.3 ms",
-                [35.0; 2],
-                [30.0, 40.0],
-                100.0 - part,
-            )
-            .noted(BOTH_PARTS),
-            half("of what is lost, by conservatism", of_loss(firmware - conservative)),
-            half("of what is lost, by one command a track", of_loss(conservative - no_track)),
-            beside("0.3", apart(300), (6.4, 0.38)),
-            beside("0.4", apart(400), (6.95, 0.49)),
+            context
+                .number_of_scan(
+                    "free bandwidth below that in firmware, at 0.3 ms",
+                    "%",
+                    [35.0; 2],
+                    [30.0, 40.0],
+                    100.0 - part,
+                )
+                .noted(BOTH_PARTS),
+            context.number_of_scan(
+                "of what is lost, by conservatism",
+                "%",
+                [50.0; 2],
+                third([50.0; 2]),
+                100.0 * (firmware - conservative) / (firmware - outside),
+            ),
+            context.number_of_scan(
+                "of what is lost, by one command a track",
+                "%",
+                [50.0; 2],
+                third([50.0; 2]),
+                100.0 * (conservative - no_track) / (firmware - outside),
+            ),
+            beside(
+                "0.3",
+                100.0 * (1.0 - free(&self.outside, 300) / free(&self.no_track, 300)),
+                (6.4, 0.38),
+            ),
+            beside(
+                "0.4",
+                100.0 * (1.0 - free(&self.outside, 400) / free(&self.no_track, 400)),
+                (6.95, 0.49),
+            ),
         ]
     }
 

@@ -69,8 +69,10 @@ fn difference_of(
     depth: u32,
     reads: f64,
 ) -> Result<f64, ConfigError> {
-    let run = |policy| run(context, drive, policy, depth, reads);
-    Ok(difference(&run(Some(PolicySpec::Sptf))?, &run(None)?))
+    Ok(difference(
+        &run(context, drive, Some(PolicySpec::Sptf), depth, reads)?,
+        &run(context, drive, None, depth, reads)?,
+    ))
 }
 
 pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {

@@ -121,8 +121,9 @@ impl MeasuredRun<'_> {
         let mut source = source(&drive)?;
         let striping = Striping::single(drive.blocks());
         let mut rotate_ns = Vec::new();
-        let mut observe = |done: &Completion| rotate_ns.push(done.rotate.ns());
-        let result = run(&striping, None, &mut arms, &mut source, &mut observe)?;
+        let result = run(&striping, None, &mut arms, &mut source, &mut |done: &Completion| {
+            rotate_ns.push(done.rotate.ns())
+        })?;
         let account = *arms[0].device.account();
         drop(arms);
         Ok(ObservedDelays { account, errors_us, rotate_ns, result })
@@ -222,9 +223,8 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let what = "an emulated Atlas 10K whose bus is behind its media by up to 32 us for each block of a \
                 request, from request to request; requests of 16 KB";
     // Shares of the time: with two, both are close to 0, and their quotient says little.
-    let idling =
-        |varying: &ObservedDelays, even: &ObservedDelays| (idle(varying) - idle(even)).abs();
-    let [idle_one, idle_two] = [idling(&one, &one_even), idling(&two, &two_even)];
+    let [idle_one, idle_two] =
+        [(idle(&one) - idle(&one_even)).abs(), (idle(&two) - idle(&two_even)).abs()];
     let [latency_one, latency_two] =
         [changed_latency(&one, &one_even), changed_latency(&two, &two_even)];
     let only_one = |what: &str, with_one: f64, with_two: f64| {
@@ -282,24 +282,23 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         |count: fn(&Account) -> u64| percent(count(&atlas.account), atlas.account.predicted);
     let (well, late, early) = (within(&atlas), turns(|seen| seen.late), turns(|seen| seen.early));
     let cheetah_box = "an emulated Cheetah 18LP; errors of its seeks are normal";
-    // Band: from half to twice the share that the paper mispredicts.
-    let well_row = |quantity: &str, paper: f64, ours| {
-        let missed = 100.0 - paper;
-        let band = [100.0 - 2.0 * missed, 100.0 - missed / 2.0];
-        context.row_of(quantity, "%", [paper; 2], band, ours)
-    };
-    let turns_row = |quantity: &str, paper: f64, ours| {
-        context.row_of(quantity, "%", [paper; 2], [paper / 2.0, 2.0 * paper], ours)
-    };
     let rows = vec![
-        of_atlas(well_row("4 KB: within 50 us", 97.5, well)).calibrated_by(BY_JITTER),
-        of_atlas(turns_row("4 KB: turns longer", 1.8, late)).deviates(0.695, 0.04, SYMMETRIC),
-        of_atlas(turns_row("4 KB: turns shorter", 0.7, early)).calibrated_by(BY_JITTER),
+        of_atlas(well_row(context, "4 KB: within 50 us", 97.5, well)).calibrated_by(BY_JITTER),
+        of_atlas(context.row_of("4 KB: turns longer", "%", [1.8; 2], [1.8 / 2.0, 2.0 * 1.8], late))
+            .deviates(0.695, 0.04, SYMMETRIC),
+        of_atlas(context.row_of(
+            "4 KB: turns shorter",
+            "%",
+            [0.7; 2],
+            [0.7 / 2.0, 2.0 * 0.7],
+            early,
+        ))
+        .calibrated_by(BY_JITTER),
         of_atlas(context.measured("4 KB: off otherwise", "%", 100.0 - well - late - early))
             .noted(OTHERWISE),
-        of_atlas(well_row("4 KB within 50 cylinders: within 50 us", 97.5, within(&near)))
+        of_atlas(well_row(context, "4 KB within 50 cylinders: within 50 us", 97.5, within(&near)))
             .calibrated_by(BY_JITTER),
-        well_row("Cheetah, 4 KB: within 50 us", 99.3, within(&cheetah))
+        well_row(context, "Cheetah, 4 KB: within 50 us", 99.3, within(&cheetah))
             .standing_in(cheetah_box)
             .calibrated_by(BY_JITTER),
     ];
@@ -308,6 +307,13 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         line("Cheetah", cheetah.density(20.0, 400.0)),
     ];
     Ok(Outcome { rows, figures: vec![Figure::lines(densities, AXES)] })
+}
+
+/// A share of commands predicted well. Its band is from half to twice the share that the paper mispredicts.
+fn well_row(context: &Context<'_>, quantity: &str, paper: f64, ours: f64) -> Row {
+    let missed = 100.0 - paper;
+    let band = [100.0 - 2.0 * missed, 100.0 - missed / 2.0];
+    context.row_of(quantity, "%", [paper; 2], band, ours)
 }
 
 fn within(seen: &ObservedDelays) -> f64 {

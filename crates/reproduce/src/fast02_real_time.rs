@@ -111,12 +111,6 @@ fn rows([without, with]: [RealTimeRun; 2], [alone, scanned]: [RealTimeRun; 2]) -
     };
     let (rate, response) = ("requests", "mean response");
     let (rate_with, response_with) = ("requests, with the scan", "mean response, with the scan");
-    let median = |quantity, real: RealTimeRun, simulated: RealTimeRun| {
-        within(quantity, "us", real.late_us_p50, simulated.late_us_p50, LATE_US_P50)
-    };
-    let most = |quantity, real: RealTimeRun, simulated: RealTimeRun| {
-        within(quantity, "us", real.late_us_p99, simulated.late_us_p99, LATE_US_P99)
-    };
     vec![
         row(rate, "1/s", without.requests_per_second, alone.requests_per_second),
         row(rate_with, "1/s", with.requests_per_second, scanned.requests_per_second),
@@ -124,10 +118,28 @@ fn rows([without, with]: [RealTimeRun; 2], [alone, scanned]: [RealTimeRun; 2]) -
         row(response_with, "ms", with.mean_response_ms, scanned.mean_response_ms),
         row("scan", "MB/s", with.scan_mb_per_second, scanned.scan_mb_per_second),
         within("requests lost to the scan", "%", lost(with, without), lost(scanned, alone), LOST),
-        median("replies late by, median", without, alone),
-        median("replies late by, median, with the scan", with, scanned),
-        most("replies late by, 99 %", without, alone),
-        most("replies late by, 99 %, with the scan", with, scanned),
+        within(
+            "replies late by, median",
+            "us",
+            without.late_us_p50,
+            alone.late_us_p50,
+            LATE_US_P50,
+        ),
+        within(
+            "replies late by, median, with the scan",
+            "us",
+            with.late_us_p50,
+            scanned.late_us_p50,
+            LATE_US_P50,
+        ),
+        within("replies late by, 99 %", "us", without.late_us_p99, alone.late_us_p99, LATE_US_P99),
+        within(
+            "replies late by, 99 %, with the scan",
+            "us",
+            with.late_us_p99,
+            scanned.late_us_p99,
+            LATE_US_P99,
+        ),
     ]
 }
 

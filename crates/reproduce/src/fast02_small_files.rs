@@ -167,11 +167,6 @@ pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {
     let (account, all) = (&seen.account, seen.result.requests);
     let unforeseen = all - account.predicted;
-    // The shape of the distribution: each part of it within a factor of two.
-    let part = |what, paper: f64, ours| {
-        let row = context.row_in(what, "%", [paper / 2.0, 2.0 * paper], ours);
-        row.of_paper([paper; 2])
-    };
     // Measures the jitter that was chosen.
     let within = percent(account.within_150us, all);
     let well = context.row_in("3 KB files: within 150 us", "%", [76.0, 100.0], within);
@@ -179,14 +174,15 @@ fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {
     let overlaps = percent(seen.errors_between(400.0, 1200.0), all);
     vec![
         well,
-        part("3 KB files: off by 0.4 to 1.2 ms", 5.0, overlaps).deviates(0.11, 0.03, OVERLAPS),
-        part("3 KB files: turns longer", 4.0, percent(account.late, all)).deviates(
+        part_row(context, "3 KB files: off by 0.4 to 1.2 ms", 5.0, overlaps)
+            .deviates(0.11, 0.03, OVERLAPS),
+        part_row(context, "3 KB files: turns longer", 4.0, percent(account.late, all)).deviates(
             0.73,
             0.06,
             FEWER_TURNS,
         ),
-        part("3 KB files: surprises", 4.0, percent(account.surprises, all)),
-        part("3 KB files: behind a surprise", 8.0, percent(unforeseen, all)).noted(
+        part_row(context, "3 KB files: surprises", 4.0, percent(account.surprises, all)),
+        part_row(context, "3 KB files: behind a surprise", 8.0, percent(unforeseen, all)).noted(
             "the paper's 8 % are behind extra turns as well; ours does not lose the spindle there",
         ),
         // Those at the beginning, before the spindle is known, are among them.
@@ -197,6 +193,12 @@ fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {
             unforeseen as f64 / account.surprises.max(1) as f64,
         ),
     ]
+}
+
+/// A part of the distribution, whose shape is the paper's within a factor of two.
+fn part_row(context: &Context<'_>, what: &str, paper: f64, ours: f64) -> Row {
+    let row = context.row_in(what, "%", [paper / 2.0, 2.0 * paper], ours);
+    row.of_paper([paper; 2])
 }
 
 /// Why fewer commands take a turn longer.

@@ -502,6 +502,25 @@ impl Context<'_> {
         if self.options.quick { 5_000 } else { 20_000 }
     }
 
+    /// Runs all on all cores, one at a time on each: they differ in how long they take.
+    fn run_all<S: Sync, T: Send>(
+        &self,
+        settings: &[S],
+        run: impl Fn(&S) -> Result<T, ConfigError> + Sync,
+    ) -> Result<Vec<T>, ConfigError> {
+        let done = AtomicU64::new(0);
+        settings
+            .par_iter()
+            .with_max_len(1)
+            .map(|setting| {
+                let result = run(setting)?;
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                (self.progress)(done, settings.len() as u64);
+                Ok(result)
+            })
+            .collect()
+    }
+
     /// A recorded trace. Err says where it was looked for, and the way out.
     fn recording(&self, name: &str) -> Result<PathBuf, String> {
         recordings::recording(name, self.options.recordings.as_deref())

@@ -2,15 +2,12 @@
 //!
 //! Default setting: Quantum Atlas 10K, no on-board cache, the *random* workload.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{ConfigError, SimConfig, ThinkTimeDistribution, Workload};
 use freewheel_sim::experiment::Experiment;
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, SimDuration};
-use rayon::prelude::*;
 
 use super::{Context, Outcome};
 use freewheel_study::figure::{Axes, Figure, HeadTimeBar, Line};
@@ -34,20 +31,6 @@ impl Default for BarSetting {
             pattern: PatternSpec::default(),
         }
     }
-}
-
-/// Runs all settings of a figure, in parallel.
-fn run_all(context: &Context<'_>, settings: &[BarSetting]) -> Result<Vec<RunResult>, ConfigError> {
-    let done = AtomicU64::new(0);
-    settings
-        .par_iter()
-        .map(|setting| {
-            let result = experiment(context, setting)?.run()?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            (context.progress)(done, settings.len() as u64);
-            Ok(result)
-        })
-        .collect()
 }
 
 fn experiment(context: &Context<'_>, setting: &BarSetting) -> Result<Experiment, ConfigError> {
@@ -108,7 +91,7 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         drive,
         ..BarSetting::default()
     });
-    let results = run_all(context, &settings)?;
+    let results = context.run_all(&settings, |setting| experiment(context, setting)?.run())?;
     let mut rows = Vec::new();
     for (setting, result) in settings.iter().zip(&results) {
         let quantity = format!("{}: rotational share of head time", setting.label);
@@ -133,7 +116,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         pattern: PatternSpec { size: Bytes::from_kib(kib), ..PatternSpec::default() },
         ..BarSetting::default()
     });
-    let results = run_all(context, &settings)?;
+    let results = context.run_all(&settings, |setting| experiment(context, setting)?.run())?;
     let largest = &results[6].head_time;
     let transfer = percent(largest.transfer_share());
     let rows = vec![
@@ -158,7 +141,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let mut settings: Vec<BarSetting> =
         shares.iter().map(|&local| setting(format!("{local} % local"), local, stated)).collect();
     settings.push(setting("70 %, sd 45 KB".into(), 70, root));
-    let results = run_all(context, &settings)?;
+    let results = context.run_all(&settings, |setting| experiment(context, setting)?.run())?;
     let quantity = "70 % local, sd 4 MB: rotational share";
     let as_stated = context
         .row(quantity, "%", 60.0, 4.0, percent(results[7].head_time.rotate_share()))
@@ -217,7 +200,7 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         outstanding: 20,
         ..BarSetting::default()
     });
-    let results = run_all(context, &settings)?;
+    let results = context.run_all(&settings, |setting| experiment(context, setting)?.run())?;
     let share = |i: usize| percent(results[i].head_time.rotate_share());
     let mut rows = Vec::new();
     for (i, (policy, paper)) in papers.iter().enumerate() {
@@ -238,7 +221,7 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         outstanding: 20,
         ..BarSetting::default()
     });
-    let results = run_all(context, &settings)?;
+    let results = context.run_all(&settings, |setting| experiment(context, setting)?.run())?;
     let share = |i: usize| percent(results[i].head_time.rotate_share());
     let (sptf, sw40, sstf) = (0, 3, 8);
     let rows = vec![

@@ -6,7 +6,6 @@
 //! what each assumption does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::{Options, Rule};
 use freewheel_model::drive::Drive;
@@ -115,20 +114,6 @@ fn second_pass_of<F: FreeReads>(
     Ok(process.passes()[1])
 }
 
-fn run_all(context: &Context<'_>, settings: &[CleaningSetting]) -> Result<Vec<Pass>, ConfigError> {
-    let drive = one_surface()?;
-    let done = AtomicU64::new(0);
-    settings
-        .par_iter()
-        .map(|setting| {
-            let pass = second_pass(context, &drive, setting)?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            (context.progress)(done, settings.len() as u64);
-            Ok(pass)
-        })
-        .collect()
-}
-
 /// ORIGINAL over IDEAL, in %.
 fn original_percent(original: &Pass) -> f64 {
     100.0 * original.rate() / original.rate_without_cleaning()
@@ -142,41 +127,55 @@ fn freeblock_percent(original: &Pass, freeblock: &Pass) -> f64 {
 /// Other assumptions, each alone.
 fn alternatives() -> [(&'static str, CleaningSetting); 7] {
     let usual = CleaningSetting::default();
-    let reads = |clean_reads| CleaningSetting { clean_reads, ..usual };
-    let cpu = |cpu| CleaningSetting { cpu, ..usual };
     let us = SimDuration::from_us;
     [
-        ("live blocks, one at a time", reads(CleanReads::Block)),
-        ("live blocks side by side with one read", reads(CleanReads::Run)),
-        ("segments with one read", reads(CleanReads::Segment)),
+        ("live blocks, one at a time", with_reads(usual, CleanReads::Block)),
+        ("live blocks side by side with one read", with_reads(usual, CleanReads::Run)),
+        ("segments with one read", with_reads(usual, CleanReads::Segment)),
         (
             "live blocks, one at a time, and metadata written at once",
-            CleaningSetting { metadata: MetadataWrites::Immediate, ..reads(CleanReads::Block) },
+            CleaningSetting {
+                metadata: MetadataWrites::Immediate,
+                ..with_reads(usual, CleanReads::Block)
+            },
         ),
         // Less than a block takes to pass: every other turn is not lost.
-        ("no computing for a request", cpu(CpuTimes { request: SimDuration::ZERO, ..usual.cpu })),
-        ("300 us of computing a request", cpu(CpuTimes { request: us(300), ..usual.cpu })),
-        ("100 us of computing a block", cpu(CpuTimes { block: us(100), ..usual.cpu })),
+        (
+            "no computing for a request",
+            CleaningSetting { cpu: CpuTimes { request: SimDuration::ZERO, ..usual.cpu }, ..usual },
+        ),
+        (
+            "300 us of computing a request",
+            CleaningSetting { cpu: CpuTimes { request: us(300), ..usual.cpu }, ..usual },
+        ),
+        (
+            "100 us of computing a block",
+            CleaningSetting { cpu: CpuTimes { block: us(100), ..usual.cpu }, ..usual },
+        ),
     ]
+}
+
+fn with_reads(usual: CleaningSetting, clean_reads: CleanReads) -> CleaningSetting {
+    CleaningSetting { clean_reads, ..usual }
 }
 
 /// Other freeblock cleaners, each alone.
 fn free_alternatives() -> [(&'static str, CleaningSetting); 5] {
     let usual = CleaningSetting::default().freeblock();
-    let cleaner = |free_below, segments| CleaningSetting {
-        cleaner: Cleaner::Freeblock { free_below, segments },
-        ..usual
-    };
     [
-        ("6 segments at once", cleaner(20, 6)),
-        ("24 segments at once", cleaner(20, 24)),
-        ("begun at 10 free segments", cleaner(10, 12)),
+        ("6 segments at once", with_cleaner(usual, 20, 6)),
+        ("24 segments at once", with_cleaner(usual, 20, 24)),
+        ("begun at 10 free segments", with_cleaner(usual, 10, 12)),
         (
             "several stops in a gap",
             CleaningSetting { rule: Rule::Paths, region_weights: true, ..usual },
         ),
         ("several stops without prices by region", CleaningSetting { rule: Rule::Paths, ..usual }),
     ]
+}
+
+fn with_cleaner(usual: CleaningSetting, free_below: u32, segments: u32) -> CleaningSetting {
+    CleaningSetting { cleaner: Cleaner::Freeblock { free_below, segments }, ..usual }
 }
 
 /// Both runs at one utilisation, from the same pool of files.
@@ -232,7 +231,8 @@ impl CleaningRuns {
             settings.extend(assumed(85, &alternatives()));
             settings.extend(assumed(93, &free_alternatives()));
         }
-        let passes = run_all(context, &settings)?;
+        let drive = one_surface()?;
+        let passes = context.run_all(&settings, |setting| second_pass(context, &drive, setting))?;
         let (pairs, others) = passes.split_at(2 * pools.len());
         let mut others = others.iter().copied();
         let mut next = |count| others.by_ref().take(count).collect();

@@ -10,7 +10,7 @@ use freewheel_sim::library;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::{Context, Outcome, Row};
-use crate::decisions::{DecisionCase, DecisionTimes, Fill, time_decisions};
+use crate::decisions::{DecisionCase, Fill, time_decisions};
 
 /// Parts of the drive that are wanted, in %: the ends of the paper's range, and half.
 const WANTED: [u32; 3] = [20, 50, 100];
@@ -36,14 +36,15 @@ pub(super) fn sec4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let case = DecisionCase { drive: &drive, rule: Rule::Greedy, size: BLOCK, fill, decisions };
         time_decisions(&case, |call| (context.timer)(call))
     };
-    let ms = |times: &DecisionTimes, share| times.quantile_ns(share) as f64 / 1e6;
     let mut rows = Vec::new();
     let mut nodes = Vec::new();
     for wanted in WANTED {
         let times = timed(Fill::Part(f64::from(wanted) / 100.0));
         for (what, share, most) in GOALS {
             let quantity = format!("{wanted} % wanted: {what} of {decisions} decisions");
-            let row = context.row_in(&quantity, "ms", [0.0, most], ms(&times, share)).timing();
+            let row = context
+                .row_in(&quantity, "ms", [0.0, most], times.quantile_ns(share) as f64 / 1e6)
+                .timing();
             rows.push(row.of_paper([PAPER_MS; 2]));
         }
         nodes.push(times.nodes_mean);
@@ -52,7 +53,9 @@ pub(super) fn sec4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let worst = timed(Fill::OneATrack);
     for (what, share, _) in GOALS {
         let quantity = format!("a block on every track: {what} of {decisions} decisions");
-        rows.push(context.measured(&quantity, "ms", ms(&worst, share)).timing());
+        rows.push(
+            context.measured(&quantity, "ms", worst.quantile_ns(share) as f64 / 1e6).timing(),
+        );
     }
     let quantity = "a block on every track: nodes of a search, over those with 20 % wanted";
     let row = context.measured(quantity, "x", worst.nodes_mean / nodes[0]);

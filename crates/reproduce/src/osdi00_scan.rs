@@ -1,8 +1,6 @@
 //! Towards Higher Disk Head Utilization (OSDI 2000), section 6: free scan on an active
 //! transaction system; and how much further other rules get in the same setting.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use freewheel_freeblock::Rule;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
@@ -139,16 +137,7 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
 }
 
 fn run_all(context: &Context<'_>, settings: &[ScanSetting]) -> Result<Vec<RunResult>, ConfigError> {
-    let done = AtomicU64::new(0);
-    settings
-        .par_iter()
-        .map(|setting| {
-            let result = setting.run(context.seed)?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            (context.progress)(done, settings.len() as u64);
-            Ok(result)
-        })
-        .collect()
+    context.run_all(settings, |setting| setting.run(context.seed))
 }
 
 fn background(result: &RunResult) -> &TaskResult {
@@ -214,33 +203,42 @@ fn fig8_rows(
     let bandwidth = delivered_mb_per_second(ours);
     let spec = library::spec("atlas10k")?;
     let sequential = mean_sustained_mb_per_second(&library::build(&spec, "atlas10k")?);
-    // Within a tenth of each.
-    let row = |quantity: &str, unit, paper: f64, ours| {
-        context.row(&format!("MPL 10: {quantity}"), unit, paper, paper / 10.0, ours)
-    };
     Ok(vec![
-        row("free bandwidth", "MB/s", 4.9, bandwidth),
-        row("bandwidth of sequential reads", "MB/s", 23.0, sequential),
-        row(
+        mpl10_row(context, "free bandwidth", "MB/s", 4.9, bandwidth),
+        mpl10_row(context, "bandwidth of sequential reads", "MB/s", 23.0, sequential),
+        mpl10_row(
+            context,
             "free bandwidth of that of sequential reads",
             "%",
             21.0,
             100.0 * bandwidth / sequential,
         ),
-        row("full scans", "a day", 47.0, scans_a_day(ours)),
-        row("head transfers, without free work", "%", 3.0, alone).deviates(4.44, 0.22, TRANSFERS),
-        row("head transfers, with free work", "%", 24.0, with),
-        row("head transfers, with free work over without", "x", 7.0, increase)
+        mpl10_row(context, "full scans", "a day", 47.0, scans_a_day(ours)),
+        mpl10_row(context, "head transfers, without free work", "%", 3.0, alone)
+            .deviates(4.44, 0.22, TRANSFERS),
+        mpl10_row(context, "head transfers, with free work", "%", 24.0, with),
+        mpl10_row(context, "head transfers, with free work over without", "x", 7.0, increase)
             .deviates(5.18, 0.25, TRANSFERS),
         // Figure 8c: 18 and 28 % of the potential are lost, so 54 % are used. The text says: only half.
-        row("latency used", "%", 54.0, used).derived(),
-        row("latency lost to extra seeks", "%", 18.0, seeks),
-        row("latency left", "%", 28.0, left),
+        mpl10_row(context, "latency used", "%", 54.0, used).derived(),
+        mpl10_row(context, "latency lost to extra seeks", "%", 18.0, seeks),
+        mpl10_row(context, "latency left", "%", 28.0, left),
         context.holds(
             "MPL 10: foreground the same to the nanosecond with and without the task",
             untouched(context, setting, ours)?,
         ),
     ])
+}
+
+/// A row of ten clients, within a tenth of the paper's number.
+fn mpl10_row(
+    context: &Context<'_>,
+    quantity: &str,
+    unit: &'static str,
+    paper: f64,
+    ours: f64,
+) -> Row {
+    context.row(&format!("MPL 10: {quantity}"), unit, paper, paper / 10.0, ours)
 }
 
 /// Why the foreground moves more than in the paper.
@@ -291,13 +289,18 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let rate = results[0].free.map_or(0, |free| free.media_bytes_per_second);
     let course = Course::new(background, rate);
     let time = "time of the scan, %";
-    let axes = |y| Axes { x: time, y, log_x: false };
     let mut progress = course.progress().to_vec();
     progress.push(dots("paper's 95 %", vec![(70.0, 95.0)]));
     let figures = vec![
-        Figure::lines(progress, axes("blocks, %")),
-        Figure::lines(course.bandwidth().to_vec(), axes("MB/s around then")),
-        Figure::lines(course.shares().to_vec(), axes("potential around then, %")),
+        Figure::lines(progress, Axes { x: time, y: "blocks, %", log_x: false }),
+        Figure::lines(
+            course.bandwidth().to_vec(),
+            Axes { x: time, y: "MB/s around then", log_x: false },
+        ),
+        Figure::lines(
+            course.shares().to_vec(),
+            Axes { x: time, y: "potential around then, %", log_x: false },
+        ),
     ];
     Ok(Outcome { rows, figures })
 }
@@ -311,23 +314,42 @@ fn efficiency(result: &RunResult) -> f64 {
 }
 
 fn fig10_rows(context: &Context<'_>, results: &[RunResult]) -> Vec<Row> {
-    let at = |part: u32| {
-        let found = COMPARED.iter().position(|&known| known == part);
-        &results[found.expect("a part that is run")]
-    };
-    let gain = 100.0 * (efficiency(at(95)) / efficiency(at(100)) - 1.0);
-    let exceeds = [50, 55].iter().all(|&part| efficiency(at(part)) > 100.0);
+    let gain = 100.0 * (efficiency(of_part(results, 95)) / efficiency(of_part(results, 100)) - 1.0);
+    let exceeds = [50, 55].iter().all(|&part| efficiency(of_part(results, part)) > 100.0);
     vec![
         context
             .row("95 % of the blocks: efficiency above a full scan's", "%", 40.0, 4.0, gain)
-            .deviates(33.0, 1.65, last_blocks(at(100))),
-        context.row("80 % of the blocks: efficiency", "%", 90.0, 9.0, efficiency(at(80))),
-        context.row("80 % of the blocks: samples", "a day", 90.0, 9.0, scans_a_day(at(80))),
+            .deviates(33.0, 1.65, last_blocks(of_part(results, 100))),
+        context.row(
+            "80 % of the blocks: efficiency",
+            "%",
+            90.0,
+            9.0,
+            efficiency(of_part(results, 80)),
+        ),
+        context.row(
+            "80 % of the blocks: samples",
+            "a day",
+            90.0,
+            9.0,
+            scans_a_day(of_part(results, 80)),
+        ),
         context
-            .row("60 % of the blocks: efficiency", "%", 100.0, 10.0, efficiency(at(60)))
+            .row(
+                "60 % of the blocks: efficiency",
+                "%",
+                100.0,
+                10.0,
+                efficiency(of_part(results, 60)),
+            )
             .derived(),
         context.holds("below 60 % of the blocks achieved exceeds potential", exceeds),
     ]
+}
+
+fn of_part(results: &[RunResult], part: u32) -> &RunResult {
+    let found = COMPARED.iter().position(|&known| known == part);
+    &results[found.expect("a part that is run")]
 }
 
 /// Why the last 5 % of the blocks gain less.
@@ -500,17 +522,18 @@ impl Beyond<'_> {
     }
 
     fn figure(&self) -> Figure {
-        let points = |results: &[RunResult]| {
-            results.iter().map(|result| (response_ms(result), scans_a_day(result))).collect()
-        };
         let lines = vec![
-            dots("paths", points(self.paths)),
-            dots("greedy", points(self.greedy)),
+            dots("paths", response_and_scans(self.paths)),
+            dots("greedy", response_and_scans(self.greedy)),
             dots("paper, at our FCFS", vec![(self.fcfs_ms(), 47.0)]),
         ];
         let axes = Axes { x: "mean foreground response, ms", y: "full scans a day", log_x: false };
         Figure::lines(lines, axes)
     }
+}
+
+fn response_and_scans(results: &[RunResult]) -> Vec<(f64, f64)> {
+    results.iter().map(|result| (response_ms(result), scans_a_day(result))).collect()
 }
 
 /// Figure 8's setting with rules that the paper does not have.

@@ -25,13 +25,14 @@ pub(super) fn with_other_sizes(
         return Ok(rows);
     }
     let others = run(OTHER_SIZES)?;
-    let other = |row: &Row| others.iter().find(|other| other.quantity == row.quantity);
-    let with = |row: Row| match other(&row) {
-        Some(other) if row.unit != HOLDS => {
-            let ours = four_digits(other.ours);
-            row.also(&format!("{ours} with sizes whose mean is 8 KB after rounding"))
-        }
-        _ => row,
-    };
-    Ok(rows.into_iter().map(with).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| match others.iter().find(|other| other.quantity == row.quantity) {
+            Some(other) if row.unit != HOLDS => {
+                let ours = four_digits(other.ours);
+                row.also(&format!("{ours} with sizes whose mean is 8 KB after rounding"))
+            }
+            _ => row,
+        })
+        .collect())
 }

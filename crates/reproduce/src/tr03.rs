@@ -5,7 +5,7 @@
 //! mean over the classes of workloads, as in tr03, and a class is the mean over its traces; the note has the
 //! traces and the classes one by one.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use freewheel_sim::config::ConfigError;
@@ -179,22 +179,14 @@ impl Bench<'_> {
             .iter()
             .flat_map(|variant| self.traces.iter().map(move |trace| (variant, trace)))
             .collect();
-        let done = AtomicU64::new(0);
-        // One at a time, for traces differ in how long they take.
-        jobs.par_iter()
-            .with_max_len(1)
-            .map(|(variant, trace)| {
-                let mut system = System::new(variant.base, trace);
-                (variant.change)(&mut system, trace);
-                let config = system.config(trace, self.context.seed);
-                let place = self.traces.iter().position(|it| it.name == trace.name);
-                let first = &firsts[place.expect("it is one of them")];
-                let run = TracedRun::of(&first.with_config(config)?.run()?);
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                (self.context.progress)(done, jobs.len() as u64);
-                Ok(run)
-            })
-            .collect()
+        self.context.run_all(&jobs, |(variant, trace)| {
+            let mut system = System::new(variant.base, trace);
+            (variant.change)(&mut system, trace);
+            let config = system.config(trace, self.context.seed);
+            let place = self.traces.iter().position(|it| it.name == trace.name);
+            let first = &firsts[place.expect("it is one of them")];
+            Ok(TracedRun::of(&first.with_config(config)?.run()?))
+        })
     }
 
     /// An experiment on each trace, from which all others take the streams and the inferred completions.
@@ -220,8 +212,15 @@ impl Bench<'_> {
 
     /// What a trace counts in [`Self::mean`].
     pub fn weights(&self) -> Vec<f64> {
-        let one = |at: usize| (0..self.traces.len()).map(move |it| f64::from(u8::from(it == at)));
-        (0..self.traces.len()).map(|at| self.mean(&one(at).collect::<Vec<f64>>())).collect()
+        (0..self.traces.len())
+            .map(|at| {
+                self.mean(
+                    &(0..self.traces.len())
+                        .map(move |it| f64::from(u8::from(it == at)))
+                        .collect::<Vec<f64>>(),
+                )
+            })
+            .collect()
     }
 
     /// The mean over the classes, with all traces in its note.

@@ -19,18 +19,17 @@ pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
         let (mut rows, mut figures) = (Vec::new(), Vec::new());
         for base in Base::BOTH {
-            let of = |age_factor: f64| {
+            let runs = bench.run(&AGE_FACTORS.map(|age_factor| {
                 Variant::new(base, move |system, _| {
                     system.scheduler = PolicySpec::Asatf { age_factor };
                 })
-            };
-            let runs = bench.run(&AGE_FACTORS.map(of))?;
+            }))?;
             let relative = relative_to(bench, &runs[0], &runs, RESPONSE);
             let most = relative[..FLAT].iter().map(|it| 100.0 * (it - 1.0).abs());
             let quantity = format!("{}: response for W up to 0.03, away from W = 0", base.name());
             rows.push(bench.single_at_most(&quantity, 5.0, most.fold(0.0, f64::max)));
-            let variation = |runs: &Runs| bench.mean(&values(runs, |run| run.variation));
-            let variations: Vec<f64> = runs.iter().map(variation).collect();
+            let variations: Vec<f64> =
+                runs.iter().map(|runs| bench.mean(&values(runs, |run| run.variation))).collect();
             let least =
                 (0..AGE_FACTORS.len()).min_by(|&a, &b| variations[a].total_cmp(&variations[b]));
             let least = AGE_FACTORS[least.expect("there are some")];
@@ -55,8 +54,13 @@ fn relative_to(bench: &Bench<'_>, first: &Runs, runs: &[Runs], of: Measure) -> V
     runs.iter()
         .map(|runs| {
             let pairs = first.iter().zip(runs);
-            let share = |(first, run)| if of(first) > 0.0 { of(run) / of(first) } else { f64::NAN };
-            bench.mean(&pairs.map(share).collect::<Vec<f64>>())
+            bench.mean(
+                &pairs
+                    .map(
+                        |(first, run)| if of(first) > 0.0 { of(run) / of(first) } else { f64::NAN },
+                    )
+                    .collect::<Vec<f64>>(),
+            )
         })
         .collect()
 }
@@ -87,21 +91,27 @@ pub(super) fn fig15(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let (units, disks) = runs.split_at(UNITS_KIB.len());
             rows.extend(unit_rows(bench, base, units));
             rows.push(disks_row(bench, base, disks));
-            let of = |of| relative_to(bench, &units[CHOSEN], units, of);
-            let points = |of: Vec<f64>| {
-                UNITS_KIB.iter().zip(of).map(|(&unit, y)| (unit as f64 / 1024.0, y)).collect()
-            };
             figures.push(lines_log(
                 "stripe unit, MiB",
                 "response of that with 2 MiB",
                 vec![
-                    line("reads", points(of(READ_RESPONSE))),
-                    line("writes", points(of(WRITE_RESPONSE))),
+                    line(
+                        "reads",
+                        by_unit(relative_to(bench, &units[CHOSEN], units, READ_RESPONSE)),
+                    ),
+                    line(
+                        "writes",
+                        by_unit(relative_to(bench, &units[CHOSEN], units, WRITE_RESPONSE)),
+                    ),
                 ],
             ));
         }
         Ok(Outcome { rows, figures })
     })
+}
+
+fn by_unit(of: Vec<f64>) -> Vec<(f64, f64)> {
+    UNITS_KIB.iter().zip(of).map(|(&unit, y)| (unit as f64 / 1024.0, y)).collect()
 }
 
 fn unit_rows(bench: &Bench<'_>, base: Base, units: &[Runs]) -> [Row; 2] {
@@ -121,7 +131,6 @@ fn disks_row(bench: &Bench<'_>, base: Base, disks: &[Runs]) -> Row {
     let of_eight = improvement(1.0, responses[2]) / improvement(1.0, responses[3]);
     let quantity =
         format!("{}: improvement of read response by 4 disks, of that by 8", base.name());
-    let each = |runs: &Runs| bench.each(&gains(&disks[0], runs, READ_RESPONSE));
     bench
         .single_in(
             &quantity,
@@ -129,7 +138,11 @@ fn disks_row(bench: &Bench<'_>, base: Base, disks: &[Runs]) -> Row {
             Expected { paper: [80.0, 100.0], band: [70.0, 110.0] },
             100.0 * of_eight,
         )
-        .also(&format!("4 disks {}; 8 disks {}", each(&disks[2]), each(&disks[3])))
+        .also(&format!(
+            "4 disks {}; 8 disks {}",
+            bench.each(&gains(&disks[0], &disks[2], READ_RESPONSE)),
+            bench.each(&gains(&disks[0], &disks[3], READ_RESPONSE))
+        ))
 }
 
 pub(super) fn fig25(context: &Context<'_>) -> Result<Outcome, ConfigError> {

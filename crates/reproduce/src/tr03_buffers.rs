@@ -9,7 +9,7 @@ use super::tr03::{
     Bench, Expected, Runs, Variant, dots, gains, line, lines, lines_log, values, with_traces,
 };
 use super::tr03_caches::{power_row, sampled, share};
-use super::tr03_measure::{WRITE_MISSES, WRITE_RESPONSE, WRITE_SERVICE};
+use super::tr03_measure::{Measure, WRITE_MISSES, WRITE_RESPONSE, WRITE_SERVICE};
 use super::tr03_system::{Base, System};
 use super::{Context, Outcome, Row};
 
@@ -66,8 +66,14 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             rows.extend(burst_row(bench, &quantity, "%", percent, &by_share));
         }
         let ours = |through: &Runs, sizes: &[f64], runs: &[Runs]| {
-            let mean = |runs: &Runs| bench.mean(&gains(through, runs, WRITE_RESPONSE));
-            line("ours", sizes.iter().zip(runs).map(|(&size, runs)| (size, mean(runs))).collect())
+            line(
+                "ours",
+                sizes
+                    .iter()
+                    .zip(runs)
+                    .map(|(&size, runs)| (size, bench.mean(&gains(through, runs, WRITE_RESPONSE))))
+                    .collect(),
+            )
         };
         let y = "improvement of write response, %";
         let figures = vec![
@@ -131,13 +137,12 @@ const REPEATED: [f64; 7] = [0.006, 0.012, 0.025, 0.05, 0.1, 0.4, 1.6];
 
 pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let of = |size: f64| {
+        let runs = bench.run(&REPEATED.map(|size| {
             Variant::new(Base::Rich, move |system, trace| {
                 buffer(system, marks(1.0, 1.0));
                 buffer(system, |buffer| buffer.size = share(trace, size));
             })
-        };
-        let runs = bench.run(&REPEATED.map(of))?;
+        }))?;
         let eliminated = values(&runs[4], |run| 100.0 * (1.0 - run.writes.miss_ratio));
         let expected = Expected { paper: [60.0, 75.0], band: [40.0, 85.0] };
         let mut rows = vec![bench.row(
@@ -182,9 +187,6 @@ pub(super) fn fig11(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let runs = bench.run(&high.into_iter().chain([level]).chain(ages).collect::<Vec<_>>())?;
         let [m06, m08, m09, m10] = [&runs[2], &runs[3], &runs[4], &runs[5]];
         let (level, ages) = (&runs[6], &runs[7..]);
-        let worse = |from: &Runs, to: &Runs, of| -> Vec<f64> {
-            gains(from, to, of).into_iter().map(|gain| -gain).collect()
-        };
         let rows = vec![
             bench.at_most(
                 "fewer writes miss with highMark 0.9 than with 0.6",
@@ -194,24 +196,27 @@ pub(super) fn fig11(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             bench
                 .holds(
                     "write response rises from highMark 0.8 to 1",
-                    bench.mean(&worse(m08, m10, WRITE_RESPONSE)) > 0.0,
+                    bench.mean(&losses(m08, m10, WRITE_RESPONSE)) > 0.0,
                 )
-                .noted(bench.each(&worse(m08, m10, WRITE_RESPONSE))),
+                .noted(bench.each(&losses(m08, m10, WRITE_RESPONSE))),
             bench
                 .holds(
                     "without hysteresis write service rises",
-                    bench.mean(&worse(m08, level, WRITE_SERVICE)) > 0.0,
+                    bench.mean(&losses(m08, level, WRITE_SERVICE)) > 0.0,
                 )
-                .noted(bench.each(&worse(m08, level, WRITE_SERVICE))),
+                .noted(bench.each(&losses(m08, level, WRITE_SERVICE))),
             bench.at_most(
                 "writes that miss at an age of 1 h, above those without a limit",
                 10.0,
-                &worse(&ages[3], &ages[2], WRITE_MISSES),
+                &losses(&ages[3], &ages[2], WRITE_MISSES),
             ),
         ];
         let by_mark = |of| {
-            let mean = |runs: &Runs| bench.mean(&values(runs, of));
-            HIGH_MARKS.iter().zip(&runs).map(|(&mark, runs)| (mark, mean(runs))).collect()
+            HIGH_MARKS
+                .iter()
+                .zip(&runs)
+                .map(|(&mark, runs)| (mark, bench.mean(&values(runs, of))))
+                .collect()
         };
         let figures = vec![
             lines("highMark", "write miss ratio", vec![line("ours", by_mark(WRITE_MISSES))]),
@@ -220,4 +225,8 @@ pub(super) fn fig11(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ];
         Ok(Outcome { rows, figures })
     })
+}
+
+fn losses(from: &Runs, to: &Runs, of: Measure) -> Vec<f64> {
+    gains(from, to, of).into_iter().map(|gain| -gain).collect()
 }

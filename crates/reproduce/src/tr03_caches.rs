@@ -39,8 +39,11 @@ fn of_sizes<'a>(
 
 /// Mean misses in per cent by size.
 fn misses(bench: &Bench<'_>, sizes: &[f64], runs: &[Runs]) -> Vec<(f64, f64)> {
-    let mean = |runs: &Runs| 100.0 * bench.mean(&values(runs, READ_MISSES));
-    sizes.iter().zip(runs).map(|(&size, runs)| (size, mean(runs))).collect()
+    sizes
+        .iter()
+        .zip(runs)
+        .map(|(&size, runs)| (size, 100.0 * bench.mean(&values(runs, READ_MISSES))))
+        .collect()
 }
 
 pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -110,18 +113,17 @@ const BLOCKS: [u64; 4] = [512, 1024, 4096, 16_384];
 const CHOSEN: usize = 2;
 
 fn block_sizes(bench: &Bench<'_>) -> Result<Row, ConfigError> {
-    let of = |block: u64| {
+    let runs = bench.run(&BLOCKS.map(|block| {
         Variant::new(Base::Poor, move |system, _| {
             system.without_prefetch();
             system.cache.block_size = Bytes::new(block);
         })
-    };
-    let runs = bench.run(&BLOCKS.map(of))?;
+    }))?;
     let worse: Vec<f64> = (0..bench.traces.len())
         .map(|trace| {
-            let of = |runs: &Runs| READ_MISSES(&runs[trace]);
-            let best = runs.iter().map(of).fold(f64::INFINITY, f64::min);
-            100.0 * (of(&runs[CHOSEN]) / best - 1.0)
+            let best =
+                runs.iter().map(|runs| READ_MISSES(&runs[trace])).fold(f64::INFINITY, f64::min);
+            100.0 * (READ_MISSES(&(&runs[CHOSEN])[trace]) / best - 1.0)
         })
         .collect();
     Ok(bench.at_most("misses of 4 KB blocks above those of the best size", 10.0, &worse))

@@ -125,9 +125,14 @@ impl TracedRun {
 impl Measured {
     /// A run without one of its parts, or the whole of it.
     pub fn without(run: &TracedRun, left_out: Option<usize>) -> Self {
-        let parts = || run.slices.iter().enumerate().filter(|(part, _)| Some(*part) != left_out);
-        let Slice { reads: read, writes: write, cache } =
-            parts().map(|(_, slice)| *slice).reduce(Slice::and).unwrap_or_default();
+        let Slice { reads: read, writes: write, cache } = run
+            .slices
+            .iter()
+            .enumerate()
+            .filter(|(part, _)| Some(*part) != left_out)
+            .map(|(_, slice)| *slice)
+            .reduce(Slice::and)
+            .unwrap_or_default();
         let reads = Means {
             response_ms: read.mean_ms(),
             service_ms: mean_ms(cache.read_service_ns, read.requests),
@@ -145,8 +150,14 @@ impl Measured {
             service_ms: mean_ms(service_ns, both.requests),
             miss_ratio: share(cache.read_misses + cache.write_misses, cache.reads + cache.writes),
         };
-        let by_slice =
-            |of: fn(&Slice) -> Responses| parts().map(|(_, slice)| of(slice).mean_ms()).collect();
+        let by_slice = |of: fn(&Slice) -> Responses| {
+            run.slices
+                .iter()
+                .enumerate()
+                .filter(|(part, _)| Some(*part) != left_out)
+                .map(|(_, slice)| of(slice).mean_ms())
+                .collect()
+        };
         Self {
             reads,
             writes,
@@ -205,8 +216,8 @@ pub(super) fn improvement_by_new(old: f64, new: f64) -> f64 {
 
 /// Mean of those that are numbers.
 pub(super) fn mean(values: &[f64]) -> f64 {
-    let numbers = || values.iter().filter(|value| !value.is_nan());
-    numbers().sum::<f64>() / numbers().count() as f64
+    values.iter().filter(|value| !value.is_nan()).sum::<f64>()
+        / values.iter().filter(|value| !value.is_nan()).count() as f64
 }
 
 /// Standard error of a mean.

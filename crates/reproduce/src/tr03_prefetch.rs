@@ -127,14 +127,17 @@ fn against_nothing_rows(
 pub(super) fn tab4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
         let steps = [NO_IDLE_TIME, PREEMPTIBLE, FREE_BLOCKS, JUST_IN_TIME];
-        let of = |base| {
-            let kinds = Kind::ALL.into_iter();
-            kinds.flat_map(|kind| steps.map(|step| variant(base, kind, step))).collect()
-        };
-        by_kind(bench, of, |base, runs| {
-            let kinds = Kind::ALL.into_iter().zip(runs.chunks_exact(steps.len()));
-            kinds.flat_map(|(kind, runs)| opportunistic_rows(bench, base, kind, runs)).collect()
-        })
+        by_kind(
+            bench,
+            |base| {
+                let kinds = Kind::ALL.into_iter();
+                kinds.flat_map(|kind| steps.map(|step| variant(base, kind, step))).collect()
+            },
+            |base, runs| {
+                let kinds = Kind::ALL.into_iter().zip(runs.chunks_exact(steps.len()));
+                kinds.flat_map(|(kind, runs)| opportunistic_rows(bench, base, kind, runs)).collect()
+            },
+        )
     })
 }
 

@@ -27,13 +27,12 @@ pub(super) fn replay(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 
 fn rows_of(bench: &Bench<'_>, trace: &TraceHere) -> Result<[Row; 2], ConfigError> {
     let fidelity = replay_fidelity(&trace.workload, &trace.info, &mut |_, _| {})?;
-    let share = |requests: u64| 100.0 * requests as f64 / fidelity.requests.max(1) as f64;
     let held = fidelity.delayed_by_window;
     let note = format!(
         "{} of {} requests entered the full window late; with all that follow from them, {} % arrive up to {} ms late",
         fidelity.entered_late,
         fidelity.requests,
-        four_digits(share(held.requests)),
+        four_digits(100.0 * held.requests as f64 / fidelity.requests.max(1) as f64),
         four_digits(held.max_ns as f64 / 1e6)
     );
     let label = trace.label();
@@ -41,7 +40,14 @@ fn rows_of(bench: &Bench<'_>, trace: &TraceHere) -> Result<[Row; 2], ConfigError
     let exact = Expected { paper: [100.0; 2], band: [99.0, 100.0] };
     let late = format!("{label}: no other request than those that the window of 64 delays is late");
     Ok([
-        bench.single_in(&quantity, "%", exact, share(fidelity.exact)).also(&note),
+        bench
+            .single_in(
+                &quantity,
+                "%",
+                exact,
+                100.0 * fidelity.exact as f64 / fidelity.requests.max(1) as f64,
+            )
+            .also(&note),
         bench.holds(&late, fidelity.displaced.requests == 0),
     ])
 }

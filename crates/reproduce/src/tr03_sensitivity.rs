@@ -171,14 +171,16 @@ impl<'a> Swept<'a> {
         let of = |is_personal, runs: &[Runs]| {
             runs.iter().map(|runs| self.gain_of(is_personal, runs)).collect::<Vec<f64>>()
         };
-        let servers = |amounts: &[u64], runs: &[Runs]| {
-            format!("servers alone {}", said(amounts, &of(false, runs), " KiB"))
-        };
         let best = [
-            self.best("best fetch unit", &UNITS, &all(self.units), 64.0)
-                .map(|row| row.also(&servers(&UNITS, self.units))),
-            self.best("best read-ahead", &READ_AHEADS, &all(self.ahead), 32.0)
-                .map(|row| row.also(&servers(&READ_AHEADS, self.ahead))),
+            self.best("best fetch unit", &UNITS, &all(self.units), 64.0).map(|row| {
+                row.also(&format!("servers alone {}", said(&UNITS, &of(false, self.units), " KiB")))
+            }),
+            self.best("best read-ahead", &READ_AHEADS, &all(self.ahead), 32.0).map(|row| {
+                row.also(&format!(
+                    "servers alone {}",
+                    said(&READ_AHEADS, &of(false, self.ahead), " KiB")
+                ))
+            }),
             self.best(
                 "personal computers: best segment",
                 &SEGMENTS,

@@ -71,25 +71,28 @@ fn widened([least, most]: [f64; 2]) -> [f64; 2] {
 
 /// FCFS, and the policy of the base.
 pub(super) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let variants = |base| {
-        let fcfs = Variant::new(base, |system, _| system.scheduler = PolicySpec::Fcfs);
-        [fcfs, Variant::unchanged(base)]
-    };
     with_traces(context, |bench| {
-        without_and_with(bench, variants, |compared| {
-            // Means over the paper's five classes.
-            let [response, writes, reads] = match compared.base {
-                Base::Poor => [21.7, 26.3, 4.04],
-                Base::Rich => [20.4, 37.3, 3.29],
-            };
-            vec![
-                compared.near("response", RESPONSE, response),
-                compared.near("write service", WRITE_SERVICE, writes),
-                compared.near("read service", READ_SERVICE, reads),
-                compared.on_all("response no worse on any trace", RESPONSE, NO_WORSE),
-                compared.on_all("write service no worse on any trace", WRITE_SERVICE, NO_WORSE),
-            ]
-        })
+        without_and_with(
+            bench,
+            |base| {
+                let fcfs = Variant::new(base, |system, _| system.scheduler = PolicySpec::Fcfs);
+                [fcfs, Variant::unchanged(base)]
+            },
+            |compared| {
+                // Means over the paper's five classes.
+                let [response, writes, reads] = match compared.base {
+                    Base::Poor => [21.7, 26.3, 4.04],
+                    Base::Rich => [20.4, 37.3, 3.29],
+                };
+                vec![
+                    compared.near("response", RESPONSE, response),
+                    compared.near("write service", WRITE_SERVICE, writes),
+                    compared.near("read service", READ_SERVICE, reads),
+                    compared.on_all("response no worse on any trace", RESPONSE, NO_WORSE),
+                    compared.on_all("write service no worse on any trace", WRITE_SERVICE, NO_WORSE),
+                ]
+            },
+        )
     })
 }
 

@@ -143,10 +143,12 @@ const CAPACITIES: [u32; 5] = [1, 2, 3, 4, 5];
 /// Seeks of the stand-in for personal computers cross 4 % of its disk, and are no evidence here.
 pub(super) fn tab_a3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_server_traces(context, |bench| {
-        let of = |base| {
-            CAPACITIES.map(|times| Variant::new(base, move |system, _| system.surfaces = times))
-        };
-        let variants: Vec<Variant<'_>> = Base::BOTH.into_iter().flat_map(of).collect();
+        let variants: Vec<Variant<'_>> = Base::BOTH
+            .into_iter()
+            .flat_map(|base| {
+                CAPACITIES.map(|times| Variant::new(base, move |system, _| system.surfaces = times))
+            })
+            .collect();
         let runs = bench.run(&variants)?;
         let (mut rows, mut figures) = (Vec::new(), Vec::new());
         for (base, runs) in Base::BOTH.into_iter().zip(runs.chunks_exact(CAPACITIES.len())) {
@@ -168,11 +170,12 @@ pub(super) fn tab_a3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
                 widened(write),
             ));
             let ours = |of: Measure| {
-                let at = |runs: &Runs| bench.mean(&gains(compared.without, runs, of));
                 CAPACITIES
                     .iter()
                     .zip(runs)
-                    .map(|(&times, runs)| (f64::from(times), at(runs)))
+                    .map(|(&times, runs)| {
+                        (f64::from(times), bench.mean(&gains(compared.without, runs, of)))
+                    })
                     .collect()
             };
             figures.push(lines(
@@ -239,17 +242,23 @@ const FIGURES: [&Dimension; 5] =
 
 pub(super) fn fits(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     with_traces(context, |bench| {
-        let of =
-            |dimension: &'static Dimension| YEARS.map(|years| dimension.after(Base::Rich, years));
         let variants = [Variant::unchanged(Base::Rich)].into_iter();
         let runs =
-            bench.run(&variants.chain(FIGURES.into_iter().flat_map(of)).collect::<Vec<_>>())?;
+            bench.run(
+                &variants
+                    .chain(FIGURES.into_iter().flat_map(|dimension| {
+                        YEARS.map(|years| dimension.after(Base::Rich, years))
+                    }))
+                    .collect::<Vec<_>>(),
+            )?;
         let (now, later) = runs.split_first().expect("the base was run");
         let (mut rows, mut figures) = (Vec::new(), Vec::new());
         for (dimension, runs) in FIGURES.into_iter().zip(later.chunks_exact(YEARS.len())) {
-            let at = |runs: &Runs| bench.mean(&gains(now, runs, SERVICE));
-            let points: Vec<(f64, f64)> =
-                YEARS.iter().zip(runs).map(|(&years, runs)| (years, at(runs))).collect();
+            let points: Vec<(f64, f64)> = YEARS
+                .iter()
+                .zip(runs)
+                .map(|(&years, runs)| (years, bench.mean(&gains(now, runs, SERVICE))))
+                .collect();
             let form = if dimension.name == "seeks" { Form::Linear } else { Form::Saturating };
             let Some(curve) = fit(form, &points) else { continue };
             rows.push(first_year(bench, dimension, &curve));

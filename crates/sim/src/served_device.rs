@@ -99,10 +99,9 @@ impl ServedDevice {
     /// Abilities of an emulated drive, as the scheduler has to know them.
     pub fn abilities(drive: &EmulatedDrive) -> Abilities {
         let sector = drive.sector();
-        let bytes = |blocks: u32| blocks * BLOCK_BYTES as u32;
         Abilities {
-            sector_bytes: bytes(sector.logical_blocks()),
-            physical_bytes: bytes(sector.physical_blocks()),
+            sector_bytes: sector.logical_blocks() * BLOCK_BYTES as u32,
+            physical_bytes: sector.physical_blocks() * BLOCK_BYTES as u32,
             flush: true,
             fua: true,
             ..Abilities::default()
@@ -214,9 +213,10 @@ impl Device for ServedDevice {
         if let Some(done) = self.answered.pop_front() {
             return Some(done);
         }
-        let is_decision = |event| matches!(event, NextEvent::Decision(_));
         let inside = self.drive.next_event().filter(|event| event.time() <= now);
-        if inside.is_none_or(is_decision) && self.decides_at().is_some_and(|time| time <= now) {
+        if inside.is_none_or(|event| matches!(event, NextEvent::Decision(_)))
+            && self.decides_at().is_some_and(|time| time <= now)
+        {
             self.send(now);
             return None;
         }

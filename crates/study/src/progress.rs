@@ -138,14 +138,14 @@ impl<'a> WorkCounter<'a> {
     }
 
     fn report(&self) {
-        let of = |done: &AtomicU64, total: &AtomicU64| Amount {
-            done: done.load(Ordering::Relaxed),
-            total: total.load(Ordering::Relaxed),
-        };
-        let runs = of(&self.runs_done, &self.runs_total);
-        let scrub = self.scrub.as_ref().map(|[done, total]| of(done, total));
+        let runs = amount(&self.runs_done, &self.runs_total);
+        let scrub = self.scrub.as_ref().map(|[done, total]| amount(done, total));
         (self.report)(StudyProgress::Working(StudyWork { runs, scrub }));
     }
+}
+
+fn amount(done: &AtomicU64, total: &AtomicU64) -> Amount {
+    Amount { done: done.load(Ordering::Relaxed), total: total.load(Ordering::Relaxed) }
 }
 
 /// A run under way. It counts as whole when it is dropped.

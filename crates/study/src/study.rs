@@ -283,15 +283,16 @@ impl Bench<'_> {
                 .then(|| replay_fidelity(&options.trace, &trace.info, &mut |_, _| {}))
                 .transpose()
         };
-        let others = || {
-            rayon::join(
-                || self.knees(&trace.info),
-                || rayon::join(|| self.beside(), || self.other_times()),
-            )
-        };
         let orders = || rayon::join(|| self.orders(), || other(experiment));
         let ((runs, other), (fidelity, (knees, (beside, other_times)))) =
-            rayon::join(orders, || rayon::join(fidelity, others));
+            rayon::join(orders, || {
+                rayon::join(fidelity, || {
+                    rayon::join(
+                        || self.knees(&trace.info),
+                        || rayon::join(|| self.beside(), || self.other_times()),
+                    )
+                })
+            });
         let ((runs, place_time), other, knees) = (runs?, other?, knees?);
         let warm_up = runs[0].result.warm_up_requests;
         let measured = MeasuredPart::behind(warm_up, &options.trace, &trace, options.seed)?;
@@ -392,13 +393,15 @@ impl Bench<'_> {
         other: &Experiment,
         span_ns: u64,
     ) -> Result<(OtherReplay, Vec<Summary>), ConfigError> {
-        let run = |&order: &RequestOrder| {
-            let SimConfig { scheduler, queue_depth, .. } = config(self.options, order);
-            let config = SimConfig { scheduler, queue_depth, ..other.config.clone() };
-            Ok(self.run(&other.with_config(config)?, order, None)?.result)
-        };
         let orders = self.all_orders();
-        let runs = orders.par_iter().map(run).collect::<Result<Vec<RunResult>, ConfigError>>()?;
+        let runs = orders
+            .par_iter()
+            .map(|&order| {
+                let SimConfig { scheduler, queue_depth, .. } = config(self.options, order);
+                let config = SimConfig { scheduler, queue_depth, ..other.config.clone() };
+                Ok(self.run(&other.with_config(config)?, order, None)?.result)
+            })
+            .collect::<Result<Vec<RunResult>, ConfigError>>()?;
         let baseline = &runs[if self.own_queue.is_some() { runs.len() - 1 } else { 0 }];
         let inferred_completions = baseline.inferred_completions.clone();
         let dependent = other.is_dependent();
@@ -458,8 +461,6 @@ impl Bench<'_> {
         let orders = self.all_orders();
         let baseline = if self.own_queue.is_some() { orders.len() - 1 } else { 0 };
         let mut places = place_time_collector(self.experiment);
-        let mut observe = |completion: &Completion| places.observe(completion);
-        let baseline_run = || self.run(self.experiment, orders[baseline], Some(&mut observe));
         let others = || {
             let others = orders.par_iter().enumerate().filter(|&(number, _)| number != baseline);
             others
@@ -469,7 +470,16 @@ impl Bench<'_> {
                 })
                 .collect::<Result<Vec<PolicyRun>, ConfigError>>()
         };
-        let (run, others) = rayon::join(baseline_run, others);
+        let (run, others) = rayon::join(
+            || {
+                self.run(
+                    self.experiment,
+                    orders[baseline],
+                    Some(&mut |completion: &Completion| places.observe(completion)),
+                )
+            },
+            others,
+        );
         let mut runs = others?;
         runs.insert(baseline, run?);
         Ok((runs, places.finish()))
@@ -572,8 +582,8 @@ impl Bench<'_> {
     /// The baseline with the other arrivals that a coarse clock allows.
     fn other_times(&self) -> Result<Option<OtherTimes>, ConfigError> {
         let run = self.experiment.has_coarse_times().then(|| self.work.begin(1));
-        let mut report = |done, total| run.iter().for_each(|run| run.at(done, total));
-        self.experiment.run_other_times(&mut report)
+        self.experiment
+            .run_other_times(&mut |done, total| run.iter().for_each(|run| run.at(done, total)))
     }
 
     /// Runs the trace on the drives to compare with.
@@ -773,8 +783,9 @@ impl Study {
 
     /// The policy that helps most under the replay under which it helps less.
     pub fn surest_policy(&self) -> &PolicyRun {
-        let change = |run: &&PolicyRun| self.worse_mean_change(run);
-        self.policies().min_by(|a, b| change(a).total_cmp(&change(b))).expect("FCFS is always run")
+        self.policies()
+            .min_by(|a, b| self.worse_mean_change(a).total_cmp(&self.worse_mean_change(b)))
+            .expect("FCFS is always run")
     }
 
     /// The one with the largest.

@@ -31,16 +31,18 @@ pub(crate) fn first_pass(
     progress: impl Fn(u64, u64),
 ) -> Result<TraceReader, ConfigError> {
     let mut devices = BTreeSet::new();
-    let see = |record: &Record| {
-        devices.insert(record.device);
-        keep(record);
-        if trace.device.is_none_or(|device| device == record.device) {
-            observe(record);
-        }
-    };
-    reader.read_through(see, &mut |reader| {
-        progress(reader.compressed_bytes_read(), reader.compressed_bytes_total());
-    })?;
+    reader.read_through(
+        |record| {
+            devices.insert(record.device);
+            keep(record);
+            if trace.device.is_none_or(|device| device == record.device) {
+                observe(record);
+            }
+        },
+        &mut |reader| {
+            progress(reader.compressed_bytes_read(), reader.compressed_bytes_total());
+        },
+    )?;
     match trace.device.filter(|device| !devices.contains(device)) {
         Some(device) => Err(PlacementError::no_device(device, devices).into()),
         None => Ok(reader),

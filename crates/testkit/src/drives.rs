@@ -101,7 +101,6 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         zones.push(zone(prng, first, &sparing, &mapping, surfaces));
     }
     let cylinders = zones.last().unwrap().last_cylinder + 1 + prng.below(2) as u32;
-    let us = |prng: &mut Prng, max| SimDuration::from_us(prng.below(max));
     DriveSpec {
         name: format!("random-{seed}"),
         model: "random".into(),
@@ -130,6 +129,10 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         held_out: Vec::new(),
         sources: Default::default(),
     }
+}
+
+fn us(prng: &mut Prng, max: u64) -> SimDuration {
+    SimDuration::from_us(prng.below(max))
 }
 
 /// A curve that is not monotone, like measured curves.

@@ -26,12 +26,17 @@ pub(crate) enum TraceBytes {
 impl TraceBytes {
     /// The bytes at `path`, called `name` in messages. What can be read only once, as a pipe, is read here.
     pub fn at(name: &str, path: &Path) -> Result<Self, TraceError> {
-        let failed = |error| TraceError::io(name, plain(error));
-        let is_file = path.metadata().map_err(failed)?.is_file();
+        let is_file =
+            path.metadata().map_err(|error| TraceError::io(name, plain(error)))?.is_file();
         if is_file || path.is_dir() {
             return Ok(Self::File(path.to_owned()));
         }
-        Self::of_stream(name, File::open(path).and_then(not_a_device).map_err(failed)?)
+        Self::of_stream(
+            name,
+            File::open(path)
+                .and_then(not_a_device)
+                .map_err(|error| TraceError::io(name, plain(error)))?,
+        )
     }
 
     /// Reads a stream, called `name` in messages, to its end.

@@ -245,8 +245,9 @@ fn hex_number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
     }
-    let digit = |&byte: &u8| char::from(byte).to_digit(16).map(u64::from);
-    digits.iter().try_fold(0, |value, byte| Some(value << 4 | digit(byte)?))
+    digits.iter().try_fold(0, |value, byte| {
+        Some(value << 4 | char::from(*byte).to_digit(16).map(u64::from)?)
+    })
 }
 
 #[inline]

@@ -41,8 +41,9 @@ pub fn split_devices(
     let mut seen = 0;
     while let Some(record) = reader.next() {
         let record = record?;
-        let of_device = || DeviceText::new(folder.join(format!("device-{}.csv", record.device)));
-        let device = devices.entry(record.device).or_insert_with(of_device);
+        let device = devices.entry(record.device).or_insert_with(|| {
+            DeviceText::new(folder.join(format!("device-{}.csv", record.device)))
+        });
         append_line(&mut device.text, &record)
             .map_err(|error| TraceError::write(&path_text(&device.path), error))?;
         if device.text.len() >= CHUNK_BYTES {

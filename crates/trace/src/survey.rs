@@ -421,9 +421,11 @@ impl Numbered {
     /// True if nearly all objects are whole pages that begin anywhere in a page, as no file system has
     /// them.
     fn begin_anywhere(&self) -> bool {
-        let whole = || self.blocks.iter().filter(|(_, blocks)| blocks.is_multiple_of(PAGE_BLOCKS));
         let mut places = [0usize; PAGE_BLOCKS as usize];
-        whole().for_each(|((_, number), _)| places[(number % PAGE_BLOCKS) as usize] += 1);
+        self.blocks
+            .iter()
+            .filter(|(_, blocks)| blocks.is_multiple_of(PAGE_BLOCKS))
+            .for_each(|((_, number), _)| places[(number % PAGE_BLOCKS) as usize] += 1);
         let pages: usize = places.iter().sum();
         let commonest = places.into_iter().max().unwrap_or_default();
         pages >= OBJECTS_SURE

@@ -8,8 +8,10 @@ const NEAR: f64 = 0.8;
 /// near. Upper and lower case are equal.
 pub fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let name = name.to_lowercase();
-    let near = |other: &'n str| (other, strsim::jaro_winkler(&name, &other.to_lowercase()));
-    let nearest = known.into_iter().map(near).filter(|&(_, near)| near >= NEAR);
+    let nearest = known
+        .into_iter()
+        .map(|other| (other, strsim::jaro_winkler(&name, &other.to_lowercase())))
+        .filter(|&(_, near)| near >= NEAR);
     match nearest.reduce(|best, other| if other.1 > best.1 { other } else { best }) {
         Some((other, _)) => format!("; did you mean `{other}`?"),
         None => String::new(),

@@ -65,6 +65,7 @@ pub struct Allocated {
     pub moves: Vec<Relocation>,
 }
 
+#[cfg(test)]
 impl Allocated {
     /// Blocks read and blocks written to make room: each moved block counts twice.
     pub fn reorganisation_blocks(&self) -> Blocks {

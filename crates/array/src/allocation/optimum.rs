@@ -21,10 +21,13 @@ pub fn least_hottest(files: &[Vec<f64>], disks: u32) -> Option<f64> {
     if files.iter().any(|file| file.len() > disks as usize) {
         return None;
     }
-    let of_file = |(file, heats): (usize, &Vec<f64>)| -> Vec<Item> {
-        heats.iter().map(|&heat| Item { file, heat }).collect()
-    };
-    let mut items: Vec<Item> = files.iter().enumerate().flat_map(of_file).collect();
+    let mut items: Vec<Item> = files
+        .iter()
+        .enumerate()
+        .flat_map(|(file, heats)| -> Vec<Item> {
+            heats.iter().map(|&heat| Item { file, heat }).collect()
+        })
+        .collect();
     items.sort_by(|a, b| b.heat.total_cmp(&a.heat));
     let total: f64 = items.iter().map(|item| item.heat).sum();
     let hottest = items.first().map_or(0.0, |item| item.heat);

@@ -149,12 +149,11 @@ fn send_away(
     others: &[u32],
 ) -> Option<Relocation> {
     let known = *placement.extent(extent);
-    let takes = |other: &&u32| {
+    let to = *others.iter().find(|other| {
         **other != disk
             && placement.status(**other, known.blocks) == SpaceStatus::Free
             && !placement.holds_file(**other, known.file)
-    };
-    let to = *others.iter().find(takes)?;
+    })?;
     let to = placement.reserve(to, known.blocks)?;
     let from = placement.relocate(extent, to);
     placement.release(from, known.blocks);

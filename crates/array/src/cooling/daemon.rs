@@ -214,16 +214,18 @@ impl CoolingDaemon {
 
     /// Extents of a disk, the best to move on top. A heap orders only those that are looked at.
     fn candidates(&self, view: &CoolingView<'_>, source: u32) -> BinaryHeap<Candidate> {
-        let of = |extent| {
-            let heat = view.heats.table().heat(extent).filter(|heat| *heat > 0.0)?;
-            let size = view.placement.extent(extent).blocks.get() as f64;
-            let rank = match self.spec.unit {
-                CoolingUnit::Extents => heat / size,
-                CoolingUnit::Fragments => heat,
-            };
-            Some(Candidate { rank, heat, extent })
-        };
-        view.placement.on_disk(source).filter_map(of).collect()
+        view.placement
+            .on_disk(source)
+            .filter_map(|extent| {
+                let heat = view.heats.table().heat(extent).filter(|heat| *heat > 0.0)?;
+                let size = view.placement.extent(extent).blocks.get() as f64;
+                let rank = match self.spec.unit {
+                    CoolingUnit::Extents => heat / size,
+                    CoolingUnit::Fragments => heat,
+                };
+                Some(Candidate { rank, heat, extent })
+            })
+            .collect()
     }
 
     fn consider(
@@ -236,15 +238,17 @@ impl CoolingDaemon {
     ) -> Result<CoolingMove, Refusal> {
         let known = view.placement.extent(candidate.extent);
         let mean = view.present_mean();
-        let is_allowed = |target: &&u32| {
-            let has_file = view.placement.holds_file(**target, known.file);
-            **target != source
-                && !view.is_taken(**target)
-                && (self.spec.unit == CoolingUnit::Fragments || !has_file)
-                && view.placement.status(**target, known.blocks) == SpaceStatus::Free
-                && view.present.get(**target as usize).is_none_or(|present| *present < mean)
-        };
-        let to = *coolest_first.iter().find(is_allowed).ok_or(Refusal::NoTarget)?;
+        let to = *coolest_first
+            .iter()
+            .find(|target| {
+                let has_file = view.placement.holds_file(**target, known.file);
+                **target != source
+                    && !view.is_taken(**target)
+                    && (self.spec.unit == CoolingUnit::Fragments || !has_file)
+                    && view.placement.status(**target, known.blocks) == SpaceStatus::Free
+                    && view.present.get(**target as usize).is_none_or(|present| *present < mean)
+            })
+            .ok_or(Refusal::NoTarget)?;
         let wanted =
             CoolingMove { extent: candidate.extent, from: source, to, heat: candidate.heat };
         let (from, blocks, heat) = (source, known.blocks, candidate.heat);

@@ -175,8 +175,6 @@ struct Job {
     next: Step,
     /// True if `next` is under way.
     is_running: bool,
-    /// True if the copy is to be discarded as soon as `next` is not under way.
-    is_cancelled: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,7 +232,6 @@ impl Mover {
             copied: 0,
             next: Step::Quiesce,
             is_running: false,
-            is_cancelled: false,
         });
         Ok(())
     }
@@ -247,11 +244,6 @@ impl Mover {
     /// Ends a pause.
     pub fn resume(&mut self) {
         self.is_paused = false;
-    }
-
-    /// Changes the rate from the next piece on.
-    pub fn set_rate(&mut self, rate: Option<Blocks>) {
-        self.spec.rate = rate.filter(|rate| *rate > Blocks::ZERO);
     }
 
     /// Next action at `now`. An action that is returned is under way until [`Self::done`] or
@@ -292,7 +284,7 @@ impl Mover {
         };
         let copies = matches!(job.next, Step::Quiesce | Step::Read | Step::Write);
         let is_between = job.next == Step::Quiesce && !job.is_running;
-        if job.is_cancelled || matches!(job.next, Step::Drain | Step::DrainCopy) {
+        if matches!(job.next, Step::Drain | Step::DrainCopy) {
             Route::Valid
         } else if copies && !is_between && job.piece(self.spec.piece).overlaps(&span) {
             Route::Wait
@@ -309,10 +301,6 @@ impl Mover {
         let piece = self.spec.piece;
         let job = self.running();
         job.is_running = false;
-        if job.is_cancelled {
-            job.discard();
-            return Progress::Continues;
-        }
         let record = job.record;
         match job.next {
             Step::Quiesce => job.next = Step::Read,
@@ -351,20 +339,6 @@ impl Mover {
         }
     }
 
-    /// Gives the move up. False when it is too late: the record is wanted, or there is no move.
-    pub fn cancel(&mut self) -> bool {
-        let Some(job) = &mut self.job else { return false };
-        if matches!(job.next, Step::Record | Step::Drain) {
-            return false;
-        }
-        if !job.is_running {
-            job.discard();
-        } else if job.next != Step::DrainCopy {
-            job.is_cancelled = true;
-        }
-        true
-    }
-
     fn running(&mut self) -> &mut Job {
         self.job.as_mut().filter(|job| job.is_running).expect("an action under way")
     }
@@ -373,7 +347,6 @@ impl Mover {
 impl Job {
     /// Clients' writes to the copy may be outstanding, so its room is not free yet.
     fn discard(&mut self) {
-        self.is_cancelled = false;
         self.next = Step::DrainCopy;
     }
 
@@ -388,15 +361,19 @@ impl Job {
             place: Place { start: place.start + Blocks::new(span.first), ..place },
             blocks: Blocks::new(span.blocks),
         };
-        let whole = |place: Place| Part { place, blocks: Blocks::new(self.blocks) };
         match self.next {
             Step::Quiesce => MoveAction::Quiesce(span),
             Step::Read => MoveAction::Read(part(self.record.from)),
             Step::Write => MoveAction::Write(part(self.record.to)),
             Step::Flush => MoveAction::Flush(self.record.to.disk),
             Step::Record => MoveAction::Record(self.record),
-            Step::Drain => MoveAction::Drain(whole(self.record.from)),
-            Step::DrainCopy => MoveAction::Drain(whole(self.record.to)),
+            Step::Drain => MoveAction::Drain(Part {
+                place: self.record.from,
+                blocks: Blocks::new(self.blocks),
+            }),
+            Step::DrainCopy => {
+                MoveAction::Drain(Part { place: self.record.to, blocks: Blocks::new(self.blocks) })
+            }
         }
     }
 }

@@ -387,9 +387,8 @@ impl<'a, M: MovedMap> CooledRequests<'a, M> {
 
     /// True if another move may begin.
     fn has_room(&self) -> bool {
-        let is_idle = |copy: &Copy| copy.mover.current().is_none();
         let in_gaps = self.gaps.as_ref().is_some_and(|gaps| gaps.disks.len() < gaps.most);
-        in_gaps || self.copies.iter().any(is_idle)
+        in_gaps || self.copies.iter().any(|copy| copy.mover.current().is_none())
     }
 
     /// A read or a write of a copy begins; in gaps, a copy.
@@ -433,8 +432,9 @@ impl<'a, M: MovedMap> CooledRequests<'a, M> {
         };
         let Daemon { cooling, heats, loads, .. } = &mut **daemon;
         if let Some(loads) = loads {
-            let arrived = |piece: Piece| loads.arrived(piece.arm, piece.blocks);
-            map.for_each_piece(request.start, request.blocks, arrived);
+            map.for_each_piece(request.start, request.blocks, |piece: Piece| {
+                loads.arrived(piece.arm, piece.blocks)
+            });
         }
         let placement = map.placement().borrow();
         map.for_each_extent(request.start, request.blocks, |extent, _, blocks| {
@@ -721,8 +721,9 @@ impl<'a, M: MovedMap> CooledRequests<'a, M> {
             map.for_each_piece(request.start, request.blocks, |piece| disks.push(piece.arm));
             disks.iter().for_each(|&disk| self.at_disks[disk as usize] += 1);
         }
-        let goes_to_both = |route| matches!(route, Route::Both(_));
-        if request.op == Op::Write && self.routes(&request).any(goes_to_both) {
+        if request.op == Op::Write
+            && self.routes(&request).any(|route| matches!(route, Route::Both(_)))
+        {
             request.start = self.map.file_map().both(request.start);
         }
         self.outstanding.insert(request.tag, known);

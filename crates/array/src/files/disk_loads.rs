@@ -32,16 +32,19 @@ struct Counted {
 impl DiskLoads {
     /// Disks that are filled as in `placement`.
     pub(super) fn new(drives: &[Arc<Drive>], placement: &Placement, read_share: f64) -> Self {
-        let model = |(drive, number): (&Arc<Drive>, u32)| {
-            let capacity = drive.blocks().get() as f64;
-            let free = placement.space(number).free().get() as f64;
-            let filled_share = (1.0 - free / capacity).clamp(1.0 / capacity, 1.0);
-            let block = Bytes::new(512 * BLOCK.get());
-            DiskModel::of(drive, &DiskUse { filled_share, read_share, block })
-        };
         let disks = drives.len();
         Self {
-            models: drives.iter().zip(0..).map(model).collect(),
+            models: drives
+                .iter()
+                .zip(0..)
+                .map(|(drive, number)| {
+                    let capacity = drive.blocks().get() as f64;
+                    let free = placement.space(number).free().get() as f64;
+                    let filled_share = (1.0 - free / capacity).clamp(1.0 / capacity, 1.0);
+                    let block = Bytes::new(512 * BLOCK.get());
+                    DiskModel::of(drive, &DiskUse { filled_share, read_share, block })
+                })
+                .collect(),
             loads: vec![DiskLoad { rate: 0.0, blocks: 1.0 }; disks],
             since_step: vec![Counted::default(); disks],
             step: SimTime::ZERO,

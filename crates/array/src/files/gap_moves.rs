@@ -264,13 +264,15 @@ impl GapMover {
     /// Takes the moves that are complete, with the blocks of each. Their old places are watched no more.
     fn take_complete(&mut self) -> Vec<(usize, SimTime, u64)> {
         let complete = std::mem::take(&mut self.complete);
-        let end = |(number, at): (usize, SimTime)| {
-            let GapMove { from, to, blocks, .. } = self.moves[number];
-            self.sources.remove(&(from.disk, from.start.get()));
-            self.targets.remove(&(to.disk, to.start.get()));
-            (number, at, blocks)
-        };
-        complete.into_iter().map(end).collect()
+        complete
+            .into_iter()
+            .map(|(number, at)| {
+                let GapMove { from, to, blocks, .. } = self.moves[number];
+                self.sources.remove(&(from.disk, from.start.get()));
+                self.targets.remove(&(to.disk, to.start.get()));
+                (number, at, blocks)
+            })
+            .collect()
     }
 }
 
@@ -418,9 +420,14 @@ impl ArmMover {
     /// One for each arm; they use idle time as well, if it is given.
     pub fn all(mover: &SharedMover, idle: Option<IdleGaps>) -> Vec<Self> {
         let arms = locked(mover).tasks.len();
-        let arm =
-            |arm| Self { arm, mover: Arc::clone(mover), idle: idle.clone(), is_outside: false };
-        (0..arms).map(arm).collect()
+        (0..arms)
+            .map(|arm| Self {
+                arm,
+                mover: Arc::clone(mover),
+                idle: idle.clone(),
+                is_outside: false,
+            })
+            .collect()
     }
 
     /// The same for drives behind a scheduler outside them.
@@ -552,12 +559,14 @@ impl GapCopies {
     /// Makes complete copies the valid places.
     pub(super) fn take_complete(&mut self, placement: &mut Placement) -> Vec<Copied> {
         let complete = locked(&self.mover).take_complete();
-        let relocate = |(number, at, blocks): (usize, SimTime, u64)| {
-            let (extent, to) = self.begun[number];
-            let from = placement.relocate(extent, to);
-            Copied { extent, from, to, blocks: Blocks::new(blocks), at }
-        };
-        complete.into_iter().map(relocate).collect()
+        complete
+            .into_iter()
+            .map(|(number, at, blocks)| {
+                let (extent, to) = self.begun[number];
+                let from = placement.relocate(extent, to);
+                Copied { extent, from, to, blocks: Blocks::new(blocks), at }
+            })
+            .collect()
     }
 }
 

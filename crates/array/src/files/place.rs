@@ -83,12 +83,14 @@ pub(super) fn new_extents(
 /// Files with numbers for their extents.
 fn mapped(files: &[FileOnDisks]) -> Vec<MappedFile> {
     let mut next = 0;
-    let map = |file: &FileOnDisks| {
-        let runs = file.blocks.get().div_ceil(file.unit.get());
-        let width = u64::from(file.width).min(runs) as u32;
-        let first_extent = ExtentId(next);
-        next += width;
-        MappedFile { blocks: file.blocks, unit: file.unit, first_extent, width }
-    };
-    files.iter().map(map).collect()
+    files
+        .iter()
+        .map(|file| {
+            let runs = file.blocks.get().div_ceil(file.unit.get());
+            let width = u64::from(file.width).min(runs) as u32;
+            let first_extent = ExtentId(next);
+            next += width;
+            MappedFile { blocks: file.blocks, unit: file.unit, first_extent, width }
+        })
+        .collect()
 }

@@ -156,8 +156,9 @@ impl<'a> FileRequests<'a> {
     }
 
     pub(super) fn take(&mut self) -> VolumeRequest {
-        let is_due = |new: &&mut NewFiles<'_>| new.next_at().is_some_and(|at| at <= self.next);
-        if let Some(new_files) = self.new_files.as_mut().filter(is_due) {
+        if let Some(new_files) =
+            self.new_files.as_mut().filter(|new| new.next_at().is_some_and(|at| at <= self.next))
+        {
             let file = new_files.create();
             let (start, tag) = (self.map.address(file as u32, 0), self.issued);
             self.issued += 1;
@@ -222,9 +223,11 @@ impl Drifting<'_> {
 /// The sum of the rates up to each file.
 fn sums(rate_of: &[f64]) -> Vec<f64> {
     let mut sum = 0.0;
-    let add = |rate: &f64| {
-        sum += rate;
-        sum
-    };
-    rate_of.iter().map(add).collect()
+    rate_of
+        .iter()
+        .map(|rate| {
+            sum += rate;
+            sum
+        })
+        .collect()
 }

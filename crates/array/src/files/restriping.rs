@@ -192,20 +192,22 @@ impl Restriper {
         }
         let request = blocks as f64 / requests as f64;
         let load = Load { rate: requests as f64 / seconds, request };
-        let file = |(&number, &(requests, blocks)): (&u32, &(u64, u64))| {
-            let known = map.file(number);
-            let profile = FileProfile {
-                blocks: known.blocks.get(),
-                request: blocks as f64 / requests as f64,
-                starts: Starts::Anywhere,
-            };
-            let stripes = Stripes { unit: known.unit.get(), width: known.width };
-            let rate = requests as f64 / seconds;
-            StripedFile { file: FileId(number), profile, rate, stripes }
-        };
         self.measure(map, &counted, seconds);
-        let is_there = |(number, _): &(&u32, &(u64, u64))| map.is_there(**number);
-        let files: Vec<StripedFile> = counted.iter().filter(is_there).map(file).collect();
+        let files: Vec<StripedFile> = counted
+            .iter()
+            .filter(|(number, _)| map.is_there(**number))
+            .map(|(&number, &(requests, blocks))| {
+                let known = map.file(number);
+                let profile = FileProfile {
+                    blocks: known.blocks.get(),
+                    request: blocks as f64 / requests as f64,
+                    starts: Starts::Anywhere,
+                };
+                let stripes = Stripes { unit: known.unit.get(), width: known.width };
+                let rate = requests as f64 / seconds;
+                StripedFile { file: FileId(number), profile, rate, stripes }
+            })
+            .collect();
         let RestripeSpec { check, array, rules, .. } = &mut self.spec;
         self.work.checks += 1;
         match check.check(array, &load, rules, &files) {

@@ -185,11 +185,10 @@ impl FilesSetup {
     /// The files that are created, where there are some.
     fn new_files<'a>(&'a self, map: &'a FileMap) -> Option<NewFiles<'a>> {
         let at_once = self.new_heat != NewHeatConfig::AfterAccesses;
-        let new = || {
+        (!self.created.is_empty()).then(|| {
             let allocator = self.allocator(Passes::FreeOnly);
             NewFiles::new(map, &self.files, &self.created, allocator, at_once)
-        };
-        (!self.created.is_empty()).then(new)
+        })
     }
 
     /// Files of each class at the beginning, and their bytes.
@@ -242,11 +241,12 @@ impl FilesSetup {
         })?;
         if self.file_order == FileOrder::HottestOutermost {
             let mut placement = placed.map.placement().borrow_mut();
-            let rate = |extent: &Extent| {
-                let FileLoad { rate, blocks, .. } = self.loads[extent.file.0 as usize];
-                rate * extent.blocks.get() as f64 / blocks.get() as f64
-            };
-            (0..self.disks()).for_each(|disk| placement.lay_out(disk, rate));
+            (0..self.disks()).for_each(|disk| {
+                placement.lay_out(disk, |extent: &Extent| {
+                    let FileLoad { rate, blocks, .. } = self.loads[extent.file.0 as usize];
+                    rate * extent.blocks.get() as f64 / blocks.get() as f64
+                })
+            });
         }
         Ok(placed)
     }
@@ -325,20 +325,21 @@ impl FilesSetup {
         is_restriped: bool,
     ) -> FilesRun {
         let (sizes, stripes) = (self.class_sizes(), self.class_stripes());
-        let class = |number: usize| ClassResult {
-            name: self.classes[number].clone(),
-            files: sizes[number].0,
-            bytes: sizes[number].1,
-            stripes: stripes[number],
-            response: by_class[number].summary(),
-        };
         let placement = map.placement().borrow();
         let filled = |disk: u32| {
             let capacity = self.drive(disk).blocks().get() as f64;
             1.0 - placement.space(disk).free().get() as f64 / capacity
         };
         FilesRun {
-            classes: (0..self.classes.len()).map(class).collect(),
+            classes: (0..self.classes.len())
+                .map(|number| ClassResult {
+                    name: self.classes[number].clone(),
+                    files: sizes[number].0,
+                    bytes: sizes[number].1,
+                    stripes: stripes[number],
+                    response: by_class[number].summary(),
+                })
+                .collect(),
             drives: (0..self.disks()).map(|disk| self.spec(disk).name.clone()).collect(),
             filled: (0..self.disks()).map(filled).collect(),
             drift: clients.drifted().map(DriftResult::of),
@@ -387,8 +388,11 @@ const EXTENTS_TRACKED: usize = 1_000_000;
 
 /// Settings of copies, from bytes.
 pub fn mover(piece: Bytes, rate: Option<Bytes>) -> MoverSpec {
-    let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
     MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) }
+}
+
+fn in_blocks(bytes: Bytes) -> Blocks {
+    Blocks::new((bytes.get() / BLOCK_BYTES).max(1))
 }
 
 /// The first disk, as far as the files fill it and their requests read.
@@ -498,13 +502,16 @@ impl FileClients {
             *sum += blocks.get();
             *arrival = SimTime::from_ns((arrival.ns() as f64 / speedup) as u64);
         }
-        let load = |(&blocks, (count, sum)): (&Blocks, (u64, u64))| {
-            let request = Blocks::new(sum.div_ceil(count.max(1)).max(1)).min(blocks);
-            let rate = count as f64 / span_s.max(1e-9);
-            FileLoad { blocks, request, rate, reads: 1.0 }
-        };
         Self {
-            loads: sizes.iter().zip(uses).map(load).collect(),
+            loads: sizes
+                .iter()
+                .zip(uses)
+                .map(|(&blocks, (count, sum))| {
+                    let request = Blocks::new(sum.div_ceil(count.max(1)).max(1)).min(blocks);
+                    let rate = count as f64 / span_s.max(1e-9);
+                    FileLoad { blocks, request, rate, reads: 1.0 }
+                })
+                .collect(),
             class_of: vec![0; sizes.len()],
             classes: vec!["all".into()],
             traced,
@@ -520,10 +527,10 @@ fn shares(class: &FileClass, prng: &mut Prng) -> Vec<f64> {
         return vec![1.0 / count as f64; count];
     };
     let exponent = libm::log(requests) / libm::log(files);
-    let up_to = |rank: usize| libm::pow(rank as f64 / count as f64, exponent);
     let mut shares = vec![0.0; count];
     for (rank, file) in shuffled(count, prng).into_iter().enumerate() {
-        shares[file] = up_to(rank + 1) - up_to(rank);
+        shares[file] = libm::pow((rank + 1) as f64 / count as f64, exponent)
+            - libm::pow(rank as f64 / count as f64, exponent);
     }
     shares
 }

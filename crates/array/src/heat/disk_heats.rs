@@ -30,12 +30,14 @@ impl DiskHeats {
 
     /// The block of a disk in the middle of its heat: half of it lies below. None where no heat is known.
     pub fn centre(&self, placement: &Placement, disk: u32) -> Option<Lbn> {
-        let known = |extent: ExtentId| {
-            let heat = self.table.heat(extent).filter(|heat| *heat > 0.0)?;
-            let known = placement.extent(extent);
-            Some((known.place.start + Blocks::new(known.blocks.get() / 2), heat))
-        };
-        let extents: Vec<(Lbn, f64)> = placement.on_disk(disk).filter_map(known).collect();
+        let extents: Vec<(Lbn, f64)> = placement
+            .on_disk(disk)
+            .filter_map(|extent| {
+                let heat = self.table.heat(extent).filter(|heat| *heat > 0.0)?;
+                let known = placement.extent(extent);
+                Some((known.place.start + Blocks::new(known.blocks.get() / 2), heat))
+            })
+            .collect();
         let half = 0.5 * extents.iter().map(|(_, heat)| heat).sum::<f64>();
         let mut below = 0.0;
         let mut is_reached = |heat: f64| {

@@ -162,20 +162,9 @@ impl HeatTable {
 
     /// Every tracked extent whose heat is known, by number.
     pub fn heats(&self) -> impl Iterator<Item = (ExtentId, f64)> {
-        let known = |(&extent, tracked): (&ExtentId, &Tracked)| {
+        self.extents.iter().filter_map(|(&extent, tracked)| {
             Some((extent, tracked.tracker.trusted(self.spec.accesses_min)?))
-        };
-        self.extents.iter().filter_map(known)
-    }
-
-    /// Heat over size: which extent to move first.
-    pub fn temperature(&self, extent: ExtentId, blocks: Blocks) -> Option<f64> {
-        Some(self.heat(extent)? / blocks.get() as f64)
-    }
-
-    /// Heat of a part of an extent, every block of which is taken for equally hot.
-    pub fn heat_of_part(&self, extent: ExtentId, part: Blocks, whole: Blocks) -> Option<f64> {
-        Some(self.heat(extent)? * part.get() as f64 / whole.get() as f64)
+        })
     }
 
     /// Divides what is known of an extent among the fragments that take its place, by their size.

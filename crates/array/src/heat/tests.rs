@@ -223,8 +223,6 @@ fn heat_is_trusted_after_least_accesses() {
     assert_eq!(table.heat(extent), None);
     assert_eq!(table.record(extent, seconds(2.0), 8.0).change, 12.0);
     assert_eq!(table.heat(extent), Some(12.0));
-    assert_eq!(table.temperature(extent, Blocks::new(24)), Some(0.5));
-    assert_eq!(table.heat_of_part(extent, Blocks::new(6), Blocks::new(24)), Some(3.0));
 }
 
 #[test]

@@ -48,11 +48,12 @@ impl ArrayModel {
     /// P-bar: the whole P up to D and R with the least response. None when even P = 1 is too much.
     pub fn best(&self, load: &Load, correction: ForkJoin) -> Option<Choice> {
         let most = (load.request.max(1.0) as u64).min(u64::from(self.disks)) as u32;
-        let choice = |parallelism| {
-            let response_s = self.response_s(load, parallelism, correction)?;
-            Some(Choice { parallelism, response_s })
-        };
-        (1..=most).filter_map(choice).min_by(|a, b| a.response_s.total_cmp(&b.response_s))
+        (1..=most)
+            .filter_map(|parallelism| {
+                let response_s = self.response_s(load, parallelism, correction)?;
+                Some(Choice { parallelism, response_s })
+            })
+            .min_by(|a, b| a.response_s.total_cmp(&b.response_s))
     }
 
     /// Stripe unit in blocks by Chen's formula (1) for `multiprogramming` requests at a time.

@@ -43,11 +43,15 @@ impl Density {
         let points = libm::ceil(longest / self.step_s) as usize + 1;
         let integral = StepIntegral::new(self);
         // F(t) is the mean of this time's own distribution function over the last `width_s`.
-        let at = |number: usize| {
-            let time = number as f64 * self.step_s;
-            (integral.at(time) - integral.at(time - width_s)) / width_s
-        };
-        Cumulative { step_s: self.step_s, chance: (0..points).map(at).collect() }
+        Cumulative {
+            step_s: self.step_s,
+            chance: (0..points)
+                .map(|number| {
+                    let time = number as f64 * self.step_s;
+                    (integral.at(time) - integral.at(time - width_s)) / width_s
+                })
+                .collect(),
+        }
     }
 }
 

@@ -185,12 +185,13 @@ fn used_zones(drive: &Drive, share: f64) -> Vec<UsedZone<'_>> {
 
 fn transfer_zones(drive: &Drive, used: &[UsedZone<'_>], per_block: f64) -> Vec<TransferZone> {
     let all: u64 = used.iter().map(|used| used.blocks).sum();
-    let of = |used: &UsedZone<'_>| TransferZone {
-        share: used.blocks as f64 / all as f64,
-        blocks_per_track: f64::from(used.zone.blocks_per_track()) / per_block,
-        ends: TrackEnds::of(drive, used.zone),
-    };
-    used.iter().map(of).collect()
+    used.iter()
+        .map(|used| TransferZone {
+            share: used.blocks as f64 / all as f64,
+            blocks_per_track: f64::from(used.zone.blocks_per_track()) / per_block,
+            ends: TrackEnds::of(drive, used.zone),
+        })
+        .collect()
 }
 
 impl TrackEnds {
@@ -205,9 +206,12 @@ impl TrackEnds {
             if next.get() >= zone_end.get() {
                 break;
             }
-            let cylinder = |lbn| drive.layout().locate(lbn).cylinder;
-            let kind =
-                if cylinder(at) == cylinder(next) { &mut ends.heads } else { &mut ends.cylinders };
+            let kind = if drive.layout().locate(at).cylinder == drive.layout().locate(next).cylinder
+            {
+                &mut ends.heads
+            } else {
+                &mut ends.cylinders
+            };
             kind.count += 1.0;
             kind.sum_s += crossing_s(drive, next);
             at = next;
@@ -244,11 +248,16 @@ impl TransferZone {
         let crossings = (blocks - 1.0).max(0.0) / self.blocks_per_track;
         let fewest = libm::floor(crossings);
         let media_s = blocks / self.blocks_per_track * rotation_s;
-        let with = |ends: f64| Moments::constant(media_s + ends * self.ends.mean_s());
         let one_more = crossings - fewest;
         Moments::mixture([
-            Weighted { chance: 1.0 - one_more, moments: with(fewest) },
-            Weighted { chance: one_more, moments: with(fewest + 1.0) },
+            Weighted {
+                chance: 1.0 - one_more,
+                moments: Moments::constant(media_s + fewest * self.ends.mean_s()),
+            },
+            Weighted {
+                chance: one_more,
+                moments: Moments::constant(media_s + (fewest + 1.0) * self.ends.mean_s()),
+            },
         ])
     }
 }

@@ -36,12 +36,14 @@ pub(super) fn pairs_by_distance(ranges: &[CylinderRange], distance_max: u32) -> 
 
 fn twice_summed(corners: &[i128]) -> Vec<i128> {
     let (mut slope, mut value) = (0, 0);
-    let sum = |corner: &i128| {
-        slope += corner;
-        value += slope;
-        value
-    };
-    corners.iter().map(sum).collect()
+    corners
+        .iter()
+        .map(|corner| {
+            slope += corner;
+            value += slope;
+            value
+        })
+        .collect()
 }
 
 /// Adds movements inwards and outwards.

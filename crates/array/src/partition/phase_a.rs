@@ -24,8 +24,11 @@ pub enum ServiceEstimate {
 impl DiskSymbols {
     /// E\[D_seek\] in cylinders: the mean of the longest of P seeks, by the product (6).
     pub fn seek_distance_exact(&self, parallelism: u32) -> f64 {
-        let factor = |i: u32| 2.0 * f64::from(i) / (2.0 * f64::from(i) + 1.0);
-        self.cylinders * (1.0 - (1..=parallelism).map(factor).product::<f64>())
+        self.cylinders
+            * (1.0
+                - (1..=parallelism)
+                    .map(|i| 2.0 * f64::from(i) / (2.0 * f64::from(i) + 1.0))
+                    .product::<f64>())
     }
 
     /// E\[D_seek\] in cylinders by the logarithm of (7).
@@ -69,7 +72,11 @@ impl DiskSymbols {
             + self.longest_rotation_s(parallelism)
             + self.transfer_s(request, parallelism)
     }
+}
 
+/// The published optimum, to hold the search to.
+#[cfg(test)]
+impl DiskSymbols {
     /// The derivative of (16) by P in seconds (17), for P up to R.
     pub fn service_slope_s(&self, request: f64, parallelism: f64) -> f64 {
         let [cube, square, linear, constant] = self.cubic(request);
@@ -112,15 +119,14 @@ impl DiskModel {
     pub fn service_s(&self, request: f64, parallelism: u32, estimate: ServiceEstimate) -> f64 {
         let symbols = self.symbols();
         let p = f64::from(parallelism);
-        let transfer_s = || self.transfer(request / p).mean;
         match estimate {
             ServiceEstimate::ClosedForm => symbols.service_s(request, p),
             ServiceEstimate::ExactDistance => {
                 let seek_s = symbols.seek_s(symbols.seek_distance_exact(parallelism));
-                seek_s + symbols.longest_rotation_s(p) + transfer_s()
+                seek_s + symbols.longest_rotation_s(p) + self.transfer(request / p).mean
             }
             ServiceEstimate::JointMaximum => {
-                self.positioning().expected_max_s(parallelism) + transfer_s()
+                self.positioning().expected_max_s(parallelism) + self.transfer(request / p).mean
             }
         }
     }
@@ -129,7 +135,11 @@ impl DiskModel {
     /// fastest; the least of equals.
     pub fn optimal_parallelism(&self, request: f64, disks: u32, estimate: ServiceEstimate) -> u32 {
         let most = (request.max(1.0) as u64).min(u64::from(disks)) as u32;
-        let time_s = |parallelism: &u32| self.service_s(request, *parallelism, estimate);
-        (1..=most.max(1)).min_by(|a, b| time_s(a).total_cmp(&time_s(b))).unwrap_or(1)
+        (1..=most.max(1))
+            .min_by(|a, b| {
+                self.service_s(request, *a, estimate)
+                    .total_cmp(&self.service_s(request, *b, estimate))
+            })
+            .unwrap_or(1)
     }
 }

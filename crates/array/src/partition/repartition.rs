@@ -92,15 +92,18 @@ impl Repartitioner {
         }
         let limit = LoadLimit { parallelism: new.parallelism, request: load.request };
         let mut hottest_first: Vec<&StripedFile> = files.iter().collect();
-        let heat = |file: &StripedFile| file.rate * file.profile.request;
-        hottest_first.sort_by(|a, b| heat(b).total_cmp(&heat(a)));
-        let restriped = |file: &StripedFile| {
-            let request = file.profile.request;
-            let parallelism = effective_parallelism(array, request, Some(&limit), rules);
-            let stripes = stripes(&file.profile, parallelism, array.disks);
-            (stripes != file.stripes).then_some(Restriped { file: file.file, stripes })
-        };
-        Ok(hottest_first.into_iter().filter_map(restriped).take(self.spec.files_max).collect())
+        hottest_first
+            .sort_by(|a, b| (b.rate * b.profile.request).total_cmp(&(a.rate * a.profile.request)));
+        Ok(hottest_first
+            .into_iter()
+            .filter_map(|file| {
+                let request = file.profile.request;
+                let parallelism = effective_parallelism(array, request, Some(&limit), rules);
+                let stripes = stripes(&file.profile, parallelism, array.disks);
+                (stripes != file.stripes).then_some(Restriped { file: file.file, stripes })
+            })
+            .take(self.spec.files_max)
+            .collect())
     }
 
     fn change_s(

@@ -62,8 +62,11 @@ pub struct AtLoad {
 impl AtLoad {
     /// Units that serve this load, even at worst.
     fn serving(&self) -> Vec<bool> {
-        let of = |(mean, busy): (&Option<Mean>, &f64)| mean.is_some() && *busy < SATURATED;
-        self.means.iter().zip(&self.busy).map(of).collect()
+        self.means
+            .iter()
+            .zip(&self.busy)
+            .map(|(mean, busy)| mean.is_some() && *busy < SATURATED)
+            .collect()
     }
 
     /// The units among these with the shortest response, or with one as good.
@@ -100,8 +103,9 @@ fn as_good(now: &AtLoad, with_headroom: &AtLoad) -> Vec<bool> {
 pub fn unit_to_take(now: &AtLoad, with_headroom: &AtLoad) -> Option<(usize, Vec<usize>)> {
     let good = as_good(now, with_headroom);
     let most_s = (1.0 + SAME) * with_headroom.mean_s(with_headroom.best(&good)?)?;
-    let is_same = |unit: usize| with_headroom.mean_s(unit).is_some_and(|mean_s| mean_s <= most_s);
-    let take = (0..good.len()).rfind(|&unit| good[unit] && is_same(unit))?;
+    let take = (0..good.len()).rfind(|&unit| {
+        good[unit] && with_headroom.mean_s(unit).is_some_and(|mean_s| mean_s <= most_s)
+    })?;
     Some((take, (0..good.len()).filter(|&unit| good[unit] && unit != take).collect()))
 }
 

@@ -119,19 +119,6 @@ impl LoadTimes {
         };
         // A time without evidence is taken for the whole.
         let is_own = time == LoadTime::Own && !telling.is_empty();
-        let of_disk = |(_, device): &(u32, DeviceTime)| {
-            let load_ns = match common_ns {
-                Some((from, to)) => to - from,
-                None if is_own && device.tells() => device.span_ns(),
-                None => whole.span_ns(),
-            };
-            DiskTime {
-                span_s: seconds(device.span_ns()),
-                load_span_s: seconds(load_ns),
-                requests: 0,
-                tells_time: device.tells(),
-            }
-        };
         let time = match (common_ns, is_own) {
             (Some(_), _) => LoadTime::Common,
             (None, true) => LoadTime::Own,
@@ -142,7 +129,22 @@ impl LoadTimes {
             whole_s: seconds(whole.span_ns()),
             common_s: common_ns
                 .map(|(from, to)| (seconds(from - whole.first_ns), seconds(to - from))),
-            disks: devices.iter().map(of_disk).collect(),
+            disks: devices
+                .iter()
+                .map(|(_, device)| {
+                    let load_ns = match common_ns {
+                        Some((from, to)) => to - from,
+                        None if is_own && device.tells() => device.span_ns(),
+                        None => whole.span_ns(),
+                    };
+                    DiskTime {
+                        span_s: seconds(device.span_ns()),
+                        load_span_s: seconds(load_ns),
+                        requests: 0,
+                        tells_time: device.tells(),
+                    }
+                })
+                .collect(),
             common_ns: common_ns.filter(|common| *common != (whole.first_ns, whole.last_ns)),
         })
     }

@@ -197,13 +197,6 @@ impl<'a> Balancer<'a> {
     /// Files that have a disk are on it, one after the other. Panics for a disk that there is not, and
     /// for one that cannot hold its files.
     pub fn new(models: &'a [DriveModel], disks: &[BalanceDisk], files: &[BalanceFile]) -> Self {
-        let state = |disk: &BalanceDisk| DiskState {
-            work: QueueLoad::default(),
-            places: Places::new(),
-            space: FreeSpace::new(disk.blocks),
-            files: Vec::new(),
-            hopeless: 0,
-        };
         let mut balancer = Self {
             models,
             disks: disks.to_vec(),
@@ -211,7 +204,16 @@ impl<'a> Balancer<'a> {
             starts: vec![Lbn::new(0); files.len()],
             has_moved: vec![false; files.len()],
             hopeless: Vec::new(),
-            states: disks.iter().map(state).collect(),
+            states: disks
+                .iter()
+                .map(|disk| DiskState {
+                    work: QueueLoad::default(),
+                    places: Places::new(),
+                    space: FreeSpace::new(disk.blocks),
+                    files: Vec::new(),
+                    hopeless: 0,
+                })
+                .collect(),
             services: BTreeMap::new(),
         };
         // Before files are put: `put` counts the hopeless ones of each disk.
@@ -229,9 +231,8 @@ impl<'a> Balancer<'a> {
     fn sort_files(&mut self) {
         for disk in 0..self.states.len() {
             let files = std::mem::take(&mut self.states[disk].files);
-            let busy = |file: &usize| self.busy(*file);
             let mut keyed: Vec<(f64, usize)> =
-                files.iter().map(|file| (busy(file), *file)).collect();
+                files.iter().map(|file| (self.busy(*file), *file)).collect();
             // A stable sort with a total order: equal files keep their order on every machine.
             keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
             self.states[disk].files = keyed.into_iter().map(|(_, file)| file).collect();
@@ -262,9 +263,10 @@ impl<'a> Balancer<'a> {
         // Disks of one model are alike here.
         let mut holders: Vec<u32> = Vec::new();
         for disk in 0..self.disks.len() as u32 {
-            let model = |disk: u32| self.disks[disk as usize].model;
             // Each model is tried once, as this looks at no other file of the disk.
-            let is_known = holders.iter().any(|&known| model(known) == model(disk));
+            let is_known = holders
+                .iter()
+                .any(|&known| self.disks[known as usize].model == self.disks[disk as usize].model);
             if !is_known && self.can_hold(disk, file) {
                 holders.push(disk);
             }
@@ -307,9 +309,11 @@ impl<'a> Balancer<'a> {
 
     fn service(&mut self, model: usize, zone: usize, request: Blocks) -> Moments {
         let of_model = &self.models[model];
-        let new = || of_model.after_seek(zone, request);
         // Few different sizes and zones occur, and the moments take long to compute.
-        *self.services.entry((model, zone, request.get())).or_insert_with(new)
+        *self
+            .services
+            .entry((model, zone, request.get()))
+            .or_insert_with(|| of_model.after_seek(zone, request))
     }
 
     /// Puts a file where there is room.
@@ -372,9 +376,9 @@ impl<'a> Balancer<'a> {
 
     fn emptiest_with_room(&self, file: usize, free_share: f64) -> Option<u32> {
         let blocks = self.files[file].blocks;
-        let has_room = |disk: &u32| self.has_room(*disk, blocks, free_share);
-        let left = |disk: &u32| self.states[*disk as usize].space.free();
-        (0..self.disks.len() as u32).filter(has_room).max_by_key(left)
+        (0..self.disks.len() as u32)
+            .filter(|disk| self.has_room(*disk, blocks, free_share))
+            .max_by_key(|disk| self.states[*disk as usize].space.free())
     }
 
     fn coolest_with_room(&mut self, file: usize, free_share: f64) -> Option<u32> {
@@ -451,8 +455,11 @@ impl<'a> Balancer<'a> {
 
     /// Blocks of each disk that files take.
     pub fn used(&self) -> Vec<Blocks> {
-        let used = |(disk, state): (&BalanceDisk, &DiskState)| disk.blocks - state.space.free();
-        self.disks.iter().zip(&self.states).map(used).collect()
+        self.disks
+            .iter()
+            .zip(&self.states)
+            .map(|(disk, state)| disk.blocks - state.space.free())
+            .collect()
     }
 
     /// The files, with their disks.
@@ -483,9 +490,9 @@ impl<'a> Balancer<'a> {
     /// Mean response of all clients in seconds, but for those of disks with a hopeless file. None while
     /// another disk cannot serve its load, and without any other client.
     pub fn response_s(&self) -> Option<f64> {
-        let present = |state: &DiskState| state.load().requests_present();
         // Little's law: requests present over their rate is the mean response.
-        let present = self.served().map(present).sum::<Option<f64>>()?;
+        let present =
+            self.served().map(|state| state.load().requests_present()).sum::<Option<f64>>()?;
         Some(present / self.rate()).filter(|response_s| response_s.is_finite())
     }
 
@@ -541,10 +548,13 @@ impl<'a> Balancer<'a> {
     ) -> Result<RankedMove, NoMove> {
         let from = self.files[file].disk.expect("a file that is on a disk");
         let blocks = self.files[file].blocks;
-        let takes = |disk: &u32| {
-            *disk != from && !self.is_lost(*disk) && self.has_room(*disk, blocks, spec.free_share)
-        };
-        let targets: Vec<u32> = (0..self.disks.len() as u32).filter(takes).collect();
+        let targets: Vec<u32> = (0..self.disks.len() as u32)
+            .filter(|disk| {
+                *disk != from
+                    && !self.is_lost(*disk)
+                    && self.has_room(*disk, blocks, spec.free_share)
+            })
+            .collect();
         let mut search = Search::new(self.least_saved(spec));
         self.consider(file, from, &targets, spec, &mut search);
         match (search.best, search.refused) {
@@ -562,8 +572,11 @@ impl<'a> Balancer<'a> {
         for (file, from) in self.beside_hopeless() {
             let targets = self.rescuers(file);
             let blocks = self.files[file].blocks;
-            let has_room = |to: &u32| self.has_room(*to, blocks, spec.free_share);
-            let with_room: Vec<u32> = targets.iter().copied().filter(has_room).collect();
+            let with_room: Vec<u32> = targets
+                .iter()
+                .copied()
+                .filter(|to| self.has_room(*to, blocks, spec.free_share))
+                .collect();
             // The first that another disk can take: files of a disk come by falling load.
             if let Some(rescued) = self.rescue(file, from, &with_room, spec) {
                 return Ok(rescued);
@@ -579,14 +592,13 @@ impl<'a> Balancer<'a> {
     /// the one with the most load first.
     pub(super) fn beside_hopeless(&self) -> Vec<(usize, u32)> {
         let lost = (0..self.disks.len() as u32).filter(|&disk| self.is_lost(disk));
-        let may_go = |&file: &usize| {
-            !self.hopeless[file] && !self.has_moved[file] && self.files[file].rate > 0.0
-        };
-        let of_disk = |disk: u32| {
-            let files = self.states[disk as usize].files.iter().copied().filter(may_go);
+        lost.flat_map(|disk| {
+            let files = self.states[disk as usize].files.iter().copied().filter(|&file| {
+                !self.hopeless[file] && !self.has_moved[file] && self.files[file].rate > 0.0
+            });
             files.map(move |file| (file, disk))
-        };
-        lost.flat_map(of_disk).collect()
+        })
+        .collect()
     }
 
     /// Disks that could hold a file and serve it beside their files, whether or not they have room.
@@ -624,8 +636,10 @@ impl<'a> Balancer<'a> {
         let served = self.served().count().max(1);
         let mean = self.served().map(present).sum::<f64>() / served as f64;
         // Noise must not look like a gain, not even on idle disks: hence the mean, and above zero.
-        let least = |state| (spec.gain_min * present(state).max(mean)).max(f64::MIN_POSITIVE);
-        self.states.iter().map(least).collect()
+        self.states
+            .iter()
+            .map(|state| (spec.gain_min * present(state).max(mean)).max(f64::MIN_POSITIVE))
+            .collect()
     }
 
     /// Looks at every move of a file that saves at least this much.
@@ -637,12 +651,15 @@ impl<'a> Balancer<'a> {
         spec: &RebalanceSpec,
         search: &mut Search,
     ) {
-        let net = |wanted: &RankedMove| wanted.net(spec.horizon_s);
         let (gone, least_saved) =
             (self.less_present(file, from), search.least_saved[from as usize]);
         // No target gives more than the source loses.
-        let may_be_best = |best: &RankedMove| gone * spec.horizon_s > net(best);
-        if gone < least_saved || !search.best.as_ref().is_none_or(may_be_best) {
+        if gone < least_saved
+            || !search
+                .best
+                .as_ref()
+                .is_none_or(|best| gone * spec.horizon_s > best.net(spec.horizon_s))
+        {
             return;
         }
         for &to in targets {
@@ -659,15 +676,23 @@ impl<'a> Balancer<'a> {
                 continue;
             }
             // The cost takes longest to work out, and is never negative.
-            if search.best.as_ref().is_some_and(|best| saved * spec.horizon_s <= net(best)) {
+            if search
+                .best
+                .as_ref()
+                .is_some_and(|best| saved * spec.horizon_s <= best.net(spec.horizon_s))
+            {
                 continue;
             }
             let cost = self.copy_cost(file, from, to, spec);
             let wanted = RankedMove { file, from, to, gain_s: saved / self.rate(), saved, cost };
             // A move must pay for its copy within the horizon.
-            if net(&wanted) <= 0.0 {
+            if wanted.net(spec.horizon_s) <= 0.0 {
                 search.refuse(saved, NoMove::NoPayback);
-            } else if search.best.as_ref().is_none_or(|best| net(&wanted) > net(best)) {
+            } else if search
+                .best
+                .as_ref()
+                .is_none_or(|best| wanted.net(spec.horizon_s) > best.net(spec.horizon_s))
+            {
                 search.best = Some(wanted);
             }
         }

@@ -47,11 +47,14 @@ impl Balancer<'_> {
 
     /// Least saving of a pair. Beside a hopeless file every wait is endless: there it has to save anything.
     fn least_saved_by_both(&self, spec: &RebalanceSpec) -> Vec<f64> {
-        let both = |(one, disk): (f64, u32)| match self.is_lost(disk) {
-            true => f64::MIN_POSITIVE,
-            false => 2.0 * one,
-        };
-        self.least_saved(spec).into_iter().zip(0..).map(both).collect()
+        self.least_saved(spec)
+            .into_iter()
+            .zip(0..)
+            .map(|(one, disk)| match self.is_lost(disk) {
+                true => f64::MIN_POSITIVE,
+                false => 2.0 * one,
+            })
+            .collect()
     }
 
     /// Moves that would save enough and have no room, the best first.
@@ -101,28 +104,31 @@ impl Balancer<'_> {
     fn pairs(&self, wanted: &Wanted, spec: &RebalanceSpec) -> Vec<[RankedMove; 2]> {
         let &Wanted { file, from, to, .. } = wanted;
         let missing = self.missing(to, self.files()[file].blocks, spec.free_share);
-        let makes_room = |other: &usize| self.files()[*other].blocks >= missing;
-        let coldest = self.coldest(to).take(COLDEST).filter(makes_room);
+        let coldest =
+            self.coldest(to).take(COLDEST).filter(|other| self.files()[*other].blocks >= missing);
         let mut placed = coldest.map(|cold| (cold, self.places_for(cold, to, from, spec)));
         let Some((cold, places)) = placed.find(|(_, places)| !places.is_empty()) else {
             return Vec::new();
         };
-        let pair = |place: u32| {
-            let mut after = self.clone();
-            let first = after.tried(cold, to, place, spec);
-            let has_room = after.has_room(to, after.files()[file].blocks, spec.free_share);
-            has_room.then(|| [first, after.tried(file, from, to, spec)])
-        };
-        places.into_iter().filter_map(pair).collect()
+        places
+            .into_iter()
+            .filter_map(|place| {
+                let mut after = self.clone();
+                let first = after.tried(cold, to, place, spec);
+                let has_room = after.has_room(to, after.files()[file].blocks, spec.free_share);
+                has_room.then(|| [first, after.tried(file, from, to, spec)])
+            })
+            .collect()
     }
 
     /// Candidate disks for a file of disk `of`: the one on which load is cheapest, and the one that the hot
     /// file leaves. Beside a hopeless file goes only a file without requests.
     fn places_for(&self, file: usize, of: u32, left: u32, spec: &RebalanceSpec) -> Vec<u32> {
         let blocks = self.files()[file].blocks;
-        let is_served = |disk: u32| !self.is_lost(disk) || self.files()[file].rate <= 0.0;
         let takes = |disk: &u32| {
-            *disk != of && is_served(*disk) && self.has_room(*disk, blocks, spec.free_share)
+            *disk != of
+                && (!self.is_lost(*disk) || self.files()[file].rate <= 0.0)
+                && self.has_room(*disk, blocks, spec.free_share)
         };
         let cheapest = self.cheapest_first().into_iter().find(takes);
         let mut places: Vec<u32> = cheapest.into_iter().chain([left]).filter(takes).collect();

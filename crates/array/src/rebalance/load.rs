@@ -36,8 +36,6 @@ impl QueueLoad {
     /// Load without a part.
     #[must_use]
     pub fn minus(self, part: &Self) -> Self {
-        // Rounding may leave a little less than zero.
-        let left = |all: f64, part: f64| (all - part).max(0.0);
         Self {
             rate: left(self.rate, part.rate),
             busy: left(self.busy, part.busy),
@@ -77,12 +75,16 @@ impl QueueLoad {
 
     /// Requests that wait or are served, on average. None where the disk cannot serve its load.
     pub fn requests_present(&self) -> Option<f64> {
-        let wait_s = || 0.5 * self.second / (1.0 - self.busy);
-        self.is_sustained().then(|| self.rate * wait_s() + self.busy)
+        self.is_sustained().then(|| self.rate * (0.5 * self.second / (1.0 - self.busy)) + self.busy)
     }
 
     /// True if the disk can serve the load at all.
     pub fn is_sustained(&self) -> bool {
         self.busy < 1.0
     }
+}
+
+/// Rounding may leave a little less than zero.
+fn left(all: f64, part: f64) -> f64 {
+    (all - part).max(0.0)
 }

@@ -17,7 +17,7 @@ use freewheel_units::{Blocks, Lbn};
 
 use crate::partition::Moments;
 use crate::partition::disk::{TransferZone, mean_seek_s};
-use freewheel_model::drive::{Drive, Zone};
+use freewheel_model::drive::Drive;
 
 /// Bands of a disk.
 const BANDS: usize = 128;
@@ -46,21 +46,24 @@ impl DriveModel {
     /// Works out the seeks of a drive; `read_share` of the requests read.
     pub fn new(drive: Arc<Drive>, read_share: f64) -> Self {
         let zones = drive.layout().zones();
-        let end = |zone: &Zone| zone.first_cylinder() + zone.cylinders();
-        let cylinders = zones.iter().map(end).max().unwrap_or(1).max(1);
+        let cylinders = zones
+            .iter()
+            .map(|zone| zone.first_cylinder() + zone.cylinders())
+            .max()
+            .unwrap_or(1)
+            .max(1);
         let width = f64::from(cylinders) / BANDS as f64;
         let seeks = (0..BANDS).map(|bands| {
+            let mut sums = [0.0; 3];
             // The distance of two places is the bands' distance and the difference of two uniform
             // numbers, which has a triangular density.
-            let sample = |sample: u32| {
+            for (weight, seek) in (0..SAMPLES).map(|sample| {
                 let shift = (2.0 * f64::from(sample) + 1.0) / f64::from(SAMPLES) - 1.0;
                 let distance = (bands as f64 * width + shift * width).abs();
                 let farthest = f64::from(cylinders - 1);
                 let distance = libm::round(distance.min(farthest)) as u32;
                 (1.0 - shift.abs(), mean_seek_s(&drive, read_share, distance))
-            };
-            let mut sums = [0.0; 3];
-            for (weight, seek) in (0..SAMPLES).map(sample) {
+            }) {
                 sums[0] += weight;
                 sums[1] += weight * seek;
                 sums[2] += weight * seek * seek;
@@ -68,8 +71,7 @@ impl DriveModel {
             [sums[1] / sums[0], sums[2] / sums[0]]
         });
         let seeks = seeks.collect();
-        let transfer = |zone| TransferZone::of(&drive, zone);
-        let zones = zones.iter().map(transfer).collect();
+        let zones = zones.iter().map(|zone| TransferZone::of(&drive, zone)).collect();
         let rotation = Moments::uniform(drive.rotation().period().as_secs_f64());
         Self { seeks, zones, rotation, cylinders, drive }
     }
@@ -88,11 +90,15 @@ impl DriveModel {
         let (from, to) = (band(from), band(to));
         let first = (from as usize).min(BANDS - 1);
         let last = (libm::ceil(to) as usize).clamp(first + 1, BANDS);
-        let of_band = |at: usize| {
-            let inside = f64::min(to, at as f64 + 1.0) - f64::max(from, at as f64);
-            rate * inside / (to - from)
-        };
-        Spread { first, rates: (first..last).map(of_band).collect() }
+        Spread {
+            first,
+            rates: (first..last)
+                .map(|at| {
+                    let inside = f64::min(to, at as f64 + 1.0) - f64::max(from, at as f64);
+                    rate * inside / (to - from)
+                })
+                .collect(),
+        }
     }
 
     /// The zone in which most of a range of blocks lies, about.

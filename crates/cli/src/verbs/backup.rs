@@ -7,7 +7,7 @@ use freewheel::control::{
     Backup, BlockRange, ControlClient, Link, Manifest, REGION_BLOCKS, Record, Task, TaskKind,
     TaskRequest, TaskState,
 };
-use freewheel::measures::{BLOCK_BYTES, Bytes, counted};
+use freewheel::measures::{BLOCK_BYTES, counted};
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
@@ -78,8 +78,11 @@ struct Document<'a> {
 impl BackupArgs {
     pub fn run(self) -> Result<(), Failure> {
         let mut asked = TaskRequest::from(self.pace.order(TaskKind::Backup));
-        let fits = |block: Bytes| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(block.get().max(1));
-        if !asked.order.block_size.is_none_or(fits) {
+        if !asked
+            .order
+            .block_size
+            .is_none_or(|block| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(block.get().max(1)))
+        {
             return Err(Failure::wrong_use(
                 "--block-size: a backup continues by whole MiB, so a power of two up to 1MiB is allowed",
             ));

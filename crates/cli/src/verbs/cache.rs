@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::caches::{
     CacheCurvesOptions, CacheProgress, CacheReport, CacheSize, ComparedPolicy, ObjectCurvesOptions,
     ObjectReport, ResponseRuns, Share, object_curves,
@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
 use crate::standard_input::{self, GivenTrace};
+use crate::verbs::choice::{Choice, choice};
 use crate::{file, output};
 
 /// Say how much memory a trace is worth: misses by cache policy and size, and the responses with a drive behind
@@ -44,8 +45,8 @@ pub struct CacheArgs {
     #[arg(long, value_name = "SHARE", value_parser = super::share)]
     warm_up: Option<f64>,
     /// Policies that run with a drive, too
-    #[arg(long, value_enum, default_value_t = RunChoice::Best)]
-    response: RunChoice,
+    #[arg(long, value_parser = choice(RUNS), default_value = "best")]
+    response: ResponseRuns,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
     drive: String,
@@ -63,25 +64,11 @@ pub struct CacheArgs {
     by_object: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum RunChoice {
-    /// LRU, and the other policy that misses least
-    Best,
-    /// Every policy
-    All,
-    /// None: miss ratios alone
-    None,
-}
-
-impl From<RunChoice> for ResponseRuns {
-    fn from(runs: RunChoice) -> Self {
-        match runs {
-            RunChoice::Best => Self::Best,
-            RunChoice::All => Self::All,
-            RunChoice::None => Self::None,
-        }
-    }
-}
+const RUNS: &[Choice<ResponseRuns>] = &[
+    ("best", ResponseRuns::Best, "LRU, and the other policy that misses least"),
+    ("all", ResponseRuns::All, "Every policy"),
+    ("none", ResponseRuns::None, "None: miss ratios alone"),
+];
 
 impl CacheArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -163,7 +150,7 @@ impl CacheArgs {
         options.sample = self.sample;
         options.warm_up = self.warm_up.unwrap_or(options.warm_up);
         options.cache_depth = self.depth.cache_depth;
-        options.responses = self.response.into();
+        options.responses = self.response;
         options.seed = self.replayed.seed;
         options
     }

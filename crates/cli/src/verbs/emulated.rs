@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::error::ErrorKind;
-use clap::{Arg, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Arg, Args, Command, FromArgMatches};
 use freewheel::emulation::{
     Activity, BadBlocks, Behaviour, JitterShape, SectorFormat, SpindleDrift, WriteCache,
 };
@@ -14,6 +14,7 @@ use freewheel::measures::SimDuration;
 use freewheel::{Drive, DriveSpec, PolicySpec};
 
 use crate::failure::Failure;
+use crate::verbs::choice::{Choice, choice};
 
 /// Beginning of an emulated drive's name on a command line.
 pub const EMULATED: &str = "emulated:";
@@ -36,8 +37,8 @@ pub struct BehaviourArgs {
     #[arg(long, value_name = "TIME")]
     seek_jitter: Option<SimDuration>,
     /// Distribution of the errors of seeks
-    #[arg(long, value_name = "SHAPE", value_enum, default_value = "even")]
-    seek_jitter_shape: Shape,
+    #[arg(long, value_name = "SHAPE", value_parser = choice(SHAPES), default_value = "even")]
+    seek_jitter_shape: JitterShape,
     /// Errors of seeks over all cylinders; between, they grow with the distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_far: Option<SimDuration>,
@@ -58,12 +59,12 @@ pub struct BehaviourArgs {
     #[arg(long, value_name = "EVERY/LASTS")]
     activity: Option<OwnActivity>,
     /// Answer writes from the drive's buffer, or from the media; the drive's own setting if not given
-    #[arg(long, value_name = "STATE")]
-    write_cache: Option<Cache>,
+    #[arg(long, value_name = "STATE", value_parser = choice(WRITE_CACHES))]
+    write_cache: Option<WriteCache>,
     /// Sectors of the media, and the least that can be asked for: 4096 bytes that answer to blocks of 512
     /// (512e), 4096 and no less (4kn), or 512 (512n), instead of those of the drive's file
-    #[arg(long, value_name = "FORMAT")]
-    sector: Option<Sector>,
+    #[arg(long, value_name = "FORMAT", value_parser = choice(SECTORS))]
+    sector: Option<SectorFormat>,
     /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
     #[arg(long, value_name = "LBN[-LBN]")]
     bad: Vec<BadRange>,
@@ -75,45 +76,22 @@ pub struct BehaviourArgs {
     pub seed: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Cache {
-    /// Once the buffer has them
-    On,
-    /// Once they are on the media
-    Off,
-}
+const WRITE_CACHES: &[Choice<WriteCache>] = &[
+    ("on", WriteCache::On, "Once the buffer has them"),
+    ("off", WriteCache::Off, "Once they are on the media"),
+];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shape {
-    /// Evenly, up to the jitter either way
-    Even,
-    /// Normally: the jitter is the standard deviation
-    Normal,
-}
+const SHAPES: &[Choice<JitterShape>] = &[
+    ("even", JitterShape::Even, "Evenly, up to the jitter either way"),
+    ("normal", JitterShape::Normal, "Normally: the jitter is the standard deviation"),
+];
 
 /// Sectors of the media, and the least that can be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Sector {
-    /// 512 bytes on the media
-    #[value(name = "512n")]
-    Native512,
-    /// 4096 bytes on the media, which answer to blocks of 512
-    #[value(name = "512e")]
-    Emulated512,
-    /// 4096 bytes, and no less
-    #[value(name = "4kn")]
-    Native4096,
-}
-
-impl From<Sector> for SectorFormat {
-    fn from(sector: Sector) -> Self {
-        match sector {
-            Sector::Native512 => Self::Native512,
-            Sector::Emulated512 => Self::Emulated512,
-            Sector::Native4096 => Self::Native4096,
-        }
-    }
-}
+pub const SECTORS: &[Choice<SectorFormat>] = &[
+    ("512n", SectorFormat::Native512, "512 bytes on the media"),
+    ("512e", SectorFormat::Emulated512, "4096 bytes on the media, which answer to blocks of 512"),
+    ("4kn", SectorFormat::Native4096, "4096 bytes, and no less"),
+];
 
 /// `EVERY/LASTS`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -160,7 +138,7 @@ impl BehaviourArgs {
         given: DriveSource,
         (spec, drive, name): (&DriveSpec, &Drive, &str),
     ) -> Result<(Behaviour, BadBlocks), Failure> {
-        if self.write_cache == Some(Cache::On) && spec.electronics.buffer.is_none() {
+        if self.write_cache == Some(WriteCache::On) && spec.electronics.buffer.is_none() {
             return Err(Failure::wrong_use(format!(
                 "{}: {name} has no buffer that could hold writes; leave it out",
                 given.text("write_cache", "on")
@@ -170,21 +148,15 @@ impl BehaviourArgs {
             queue_depth: self.queue_depth,
             queue_policy: self.queue_policy,
             seek_jitter: self.seek_jitter,
-            seek_jitter_shape: match self.seek_jitter_shape {
-                Shape::Even => JitterShape::Even,
-                Shape::Normal => JitterShape::Normal,
-            },
+            seek_jitter_shape: self.seek_jitter_shape,
             seek_jitter_far: self.seek_jitter_far,
             seek_jitter_inward: self.seek_jitter_inward,
             reply_jitter: self.reply_jitter,
             reply_jitter_a_block: self.reply_jitter_a_block,
             spindle_drift: self.spindle_drift,
             activity: self.activity.map(|own| own.0),
-            write_cache: self.write_cache.map(|cache| match cache {
-                Cache::On => WriteCache::On,
-                Cache::Off => WriteCache::Off,
-            }),
-            sector: self.sector.map(SectorFormat::from),
+            write_cache: self.write_cache,
+            sector: self.sector,
         };
         Ok((behaviour, self.bad_blocks(given, drive, name)?))
     }

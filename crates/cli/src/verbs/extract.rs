@@ -8,7 +8,7 @@ use std::{process, thread};
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
-use freewheel::emulation::{Behaviour, WriteCache};
+use freewheel::emulation::{Behaviour, SectorFormat, WriteCache};
 use freewheel::extraction::{
     BlackBox, ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, RealDrive,
     VirtualDrive,
@@ -20,8 +20,9 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
+use crate::verbs::choice::choice;
 use crate::verbs::control::INTERRUPTED;
-use crate::verbs::emulated::{DriveSource, Emulated, Sector};
+use crate::verbs::emulated::{DriveSource, Emulated, SECTORS};
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::listen;
 use crate::verbs::target::Target;
@@ -94,8 +95,8 @@ pub struct ExtractArgs {
     shared_device: bool,
     /// Sectors of the device, where it does not tell them itself, as an export by NBD of a drive of 512e: of
     /// sectors of 4096 bytes whole ones are read
-    #[arg(long, value_name = "FORMAT")]
-    sector: Option<Sector>,
+    #[arg(long, value_name = "FORMAT", value_parser = choice(SECTORS))]
+    sector: Option<SectorFormat>,
     /// Go on with an extraction that was interrupted, from F.toml.journal
     #[arg(long)]
     resume: bool,
@@ -253,7 +254,7 @@ impl ExtractArgs {
         measure: impl Fn(Measured<'_, '_>) -> Result<T, Error>,
     ) -> Result<T, Failure> {
         let mut drive = match self.sector {
-            Some(sector) => drive.with_sector(sector.into())?,
+            Some(sector) => drive.with_sector(sector)?,
             None => drive,
         };
         let head =

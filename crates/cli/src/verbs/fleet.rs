@@ -6,12 +6,14 @@ use clap::Args;
 use freewheel::Error;
 use freewheel::ErrorKind;
 use freewheel::drives::DEFAULT_DRIVE;
+use freewheel::experiments::Goal;
 use freewheel::fleets::{
     Fleet, FleetOptions, FleetOutput, HOT_SHARE, Places, REPORTS, fleet, fleet_members,
 };
 use serde_json::json;
 
-use super::study::RankBy;
+use super::choice::choice;
+use super::study::GOALS;
 use super::trace_args::{ReplayArgs, default_folder};
 use crate::failure::Failure;
 use crate::progress::Bars;
@@ -53,8 +55,8 @@ pub struct FleetArgs {
     #[arg(long, conflicts_with = "no_changes")]
     checks: bool,
     /// Goal by which changes are ranked
-    #[arg(long, value_enum, default_value_t = RankBy::Mean, conflicts_with = "no_changes")]
-    goal: RankBy,
+    #[arg(long, value_parser = choice(GOALS), default_value = "mean", conflicts_with = "no_changes")]
+    goal: Goal,
     /// Share of the time in which a hot drive works at least, as 50% or 0.5
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = share)]
     hot: f64,
@@ -154,7 +156,7 @@ impl FleetArgs {
             gaps: self.gaps,
             changes: !self.no_changes,
             checks: self.checks,
-            goal: self.goal.into(),
+            goal: self.goal,
             seed: self.seed,
         };
         Ok(Fleet::new(&self.traces, members, options))

@@ -158,8 +158,9 @@ impl Operator {
     pub fn print_last(self, lines: String) -> Result<(), Failure> {
         self.notices.flush(OPERATOR_WAIT);
         let (done, told) = mpsc::channel();
-        let printed = move || drop(done.send(output::print(&lines)));
-        let thread = thread::Builder::new().name("last lines".into()).spawn(printed);
+        let thread = thread::Builder::new()
+            .name("last lines".into())
+            .spawn(move || drop(done.send(output::print(&lines))));
         thread
             .map_err(|error| Failure::failed(format!("the thread for the last lines: {error}")))?;
         match told.recv_timeout((self.within / 12).max(OPERATOR_WAIT)) {

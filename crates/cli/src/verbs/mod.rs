@@ -2,6 +2,7 @@
 
 mod backup;
 mod cache;
+mod choice;
 mod control;
 mod drive;
 mod emulate;

@@ -1,6 +1,7 @@
 //! Options for how a trace is read, as all verbs have them that read one.
 
-use clap::{Args, ValueEnum};
+use crate::verbs::choice::{Choice, choice};
+use clap::Args;
 use freewheel::experiments::TraceWorkload;
 use freewheel::traces::{Clock, Format, Layer, Numbers, OpenOptions, TimeUnit};
 
@@ -19,8 +20,8 @@ pub struct ReadArgs {
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
     /// Origin of the trace's times; what its format says if not given
-    #[arg(long, value_enum)]
-    clock: Option<ClockArg>,
+    #[arg(long, value_parser = choice(CLOCKS))]
+    clock: Option<Clock>,
     /// Numbers of a cache simulator's trace name objects, each with a place of its own
     #[arg(long)]
     objects: bool,
@@ -29,25 +30,23 @@ pub struct ReadArgs {
     addresses: bool,
     /// Requests of a block layer's trace (blkparse, blktrace, ftrace): as issued if one in a hundred was merged,
     /// else as queued, if not given
-    #[arg(long, value_enum)]
-    layer: Option<LayerArg>,
+    #[arg(long, value_parser = choice(LAYERS))]
+    layer: Option<Layer>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum LayerArg {
-    /// As the file system asked for them
-    Queued,
-    /// As the drive got them, each with all that was merged into it
-    Issued,
-}
+const LAYERS: &[Choice<Layer>] = &[
+    ("queued", Layer::Queued, "As the file system asked for them"),
+    ("issued", Layer::Issued, "As the drive got them, each with all that was merged into it"),
+];
 
-#[derive(Clone, Copy, ValueEnum)]
-enum ClockArg {
-    /// The start of a recording: where the clock steps back to the beginning, a second one follows
-    FromStart,
-    /// One moment for all records: they are sorted
-    Absolute,
-}
+const CLOCKS: &[Choice<Clock>] = &[
+    (
+        "from-start",
+        Clock::FromStart,
+        "The start of a recording: where the clock steps back to the beginning, a second one follows",
+    ),
+    ("absolute", Clock::Absolute, "One moment for all records: they are sorted"),
+];
 
 impl ReadArgs {
     pub fn options(&self) -> OpenOptions {
@@ -55,9 +54,9 @@ impl ReadArgs {
             format: self.format,
             lenient: self.lenient,
             time_unit: self.time_unit,
-            clock: self.clock(),
+            clock: self.clock,
             numbers: self.numbers(),
-            layer: self.layer(),
+            layer: self.layer.unwrap_or(Layer::Auto),
             ..OpenOptions::default()
         }
     }
@@ -68,9 +67,9 @@ impl ReadArgs {
             format: self.format.map(|format| format.name().to_owned()),
             lenient: self.lenient,
             time_unit: self.time_unit,
-            clock: self.clock(),
+            clock: self.clock,
             numbers: self.numbers(),
-            layer: self.layer(),
+            layer: self.layer.unwrap_or(Layer::Auto),
             ..workload
         }
     }
@@ -86,21 +85,6 @@ impl ReadArgs {
             ("--addresses", self.addresses),
             ("--layer", self.layer.is_some()),
         ]
-    }
-
-    fn clock(&self) -> Option<Clock> {
-        self.clock.map(|clock| match clock {
-            ClockArg::FromStart => Clock::FromStart,
-            ClockArg::Absolute => Clock::Absolute,
-        })
-    }
-
-    fn layer(&self) -> Layer {
-        match self.layer {
-            None => Layer::Auto,
-            Some(LayerArg::Queued) => Layer::Queued,
-            Some(LayerArg::Issued) => Layer::Issued,
-        }
     }
 
     fn numbers(&self) -> Option<Numbers> {

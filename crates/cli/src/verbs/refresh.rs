@@ -57,15 +57,16 @@ impl RefreshArgs {
 
 fn verdict(task: &Task) -> Result<(), Failure> {
     let refresh = task.refresh.as_ref();
-    let of = |count: Option<u64>, what: &str| {
-        let count = count.filter(|count| *count > 0);
-        count.map(|count| format!("{} {what}", counted(count, "block")))
-    };
     let wrong = [
-        of(Some(task.unreadable_blocks), "cannot be read"),
-        of(refresh.map(|refresh| refresh.unwritten_blocks), "cannot be written"),
-        of(refresh.map(|refresh| refresh.differing_blocks), "read back differently"),
+        blocks_that(Some(task.unreadable_blocks), "cannot be read"),
+        blocks_that(refresh.map(|refresh| refresh.unwritten_blocks), "cannot be written"),
+        blocks_that(refresh.map(|refresh| refresh.differing_blocks), "read back differently"),
     ];
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     if wrong.is_empty() { Ok(()) } else { Err(Failure::failed(wrong.join("; "))) }
+}
+
+fn blocks_that(count: Option<u64>, what: &str) -> Option<String> {
+    let count = count.filter(|count| *count > 0);
+    count.map(|count| format!("{} {what}", counted(count, "block")))
 }

@@ -159,8 +159,9 @@ impl ReproduceArgs {
         self.claims()
             .into_iter()
             .map(|claim| {
-                let show = |done, total| bars.set(claim.id, done, total);
-                let reproduction = freewheel::reproduce(claim.id, options, &show);
+                let reproduction = freewheel::reproduce(claim.id, options, &|done, total| {
+                    bars.set(claim.id, done, total)
+                });
                 bars.finish(claim.id);
                 Ok(reproduction?)
             })

@@ -115,7 +115,9 @@ impl ScrubArgs {
             written.as_ref().filter(|(_, written)| written.is_ok()).map(|(path, _)| *path);
         // The result of a scrub may have taken days: print it before the manifest, which may fail.
         self.print(&Document { task: &task, manifest, changed: changed.as_ref() })?;
-        written.map_or(Ok(()), |(_, written)| written)?;
+        if let Some((_, written)) = written {
+            written?;
+        }
         verdict(&task, changed.as_ref())
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::control::TaskState;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, EmulationOptions, WriteCache};
@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::verbs::choice::{Choice, choice};
 use crate::verbs::control;
 use crate::verbs::emulated::{DriveSource, Emulated};
 use crate::verbs::free_space;
@@ -81,8 +82,8 @@ pub struct ServeArgs {
     budget: f64,
     /// Way to read and write a file or a block device; if not given, a block device by uring where the
     /// system allows it, and all else by threads
-    #[arg(long, value_name = "HOW")]
-    io: Option<HowIo>,
+    #[arg(long, value_name = "HOW", value_parser = choice(IO))]
+    io: Option<Io>,
     /// Serve a file or a block device that the system or another program has in use, as one that is mounted:
     /// both may write to it, neither knows what the other has in its cache, and what tasks, scrubs and
     /// backups say may be wrong. Without it such a device is refused
@@ -93,8 +94,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME")]
     timeout: Option<SimDuration>,
     /// Free work on the tracks of foreground requests
-    #[arg(long, value_name = "HOW", default_value = "merge")]
-    same_track: Tracks,
+    #[arg(long, value_name = "HOW", value_parser = choice(SAME_TRACK), default_value = "merge")]
+    same_track: SameTrack,
     /// Read the whole device over and over in the gaps, and list what cannot be read
     #[arg(long)]
     scrub: bool,
@@ -107,42 +108,20 @@ pub struct ServeArgs {
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum HowIo {
-    /// By one thread that has a ring of the system's (`io_uring`)
-    Uring,
-    /// By a thread for each command at a time
-    Threads,
-}
+const IO: &[Choice<Io>] = &[
+    ("uring", Io::Uring, "By one thread that has a ring of the system's (`io_uring`)"),
+    ("threads", Io::Threads, "By a thread for each command at a time"),
+];
 
-impl From<HowIo> for Io {
-    fn from(how: HowIo) -> Self {
-        match how {
-            HowIo::Uring => Self::Uring,
-            HowIo::Threads => Self::Threads,
-        }
-    }
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Tracks {
-    /// In one command with the request on the destination track
-    Merge,
-    /// As commands of their own as well: for drives that do not take them for a sequential stream
-    Distinct,
-    /// Not at all
-    Never,
-}
-
-impl From<Tracks> for SameTrack {
-    fn from(tracks: Tracks) -> Self {
-        match tracks {
-            Tracks::Merge => Self::Merge,
-            Tracks::Distinct => Self::Distinct,
-            Tracks::Never => Self::Never,
-        }
-    }
-}
+const SAME_TRACK: &[Choice<SameTrack>] = &[
+    ("merge", SameTrack::Merge, "In one command with the request on the destination track"),
+    (
+        "distinct",
+        SameTrack::Distinct,
+        "As commands of their own as well: for drives that do not take them for a sequential stream",
+    ),
+    ("never", SameTrack::Never, "Not at all"),
+];
 
 /// All that is known in the end.
 #[derive(Serialize)]
@@ -246,7 +225,7 @@ impl ServeArgs {
         let scheduler = PredictionSpec {
             conservatism: self.conservatism,
             budget: self.budget,
-            same_track: self.same_track.into(),
+            same_track: self.same_track,
             ..PredictionSpec::default()
         };
         scheduler
@@ -285,7 +264,7 @@ impl ServeArgs {
         Ok(match target {
             Target::Device(path) => {
                 // Flushes and retries come beside the scheduler's.
-                let io = self.io.map(Io::from);
+                let io = self.io;
                 let claim = if self.shared_device { Claim::Shared } else { Claim::Exclusive };
                 let file = FileBackend::open(&path, claim, io, at_once() + 2, way.back())?;
                 if self.shared_device {
@@ -355,8 +334,8 @@ impl ServeArgs {
 /// Sectors that are not of 512 B.
 fn sectors_in_words(serving: &Serving) -> String {
     let sectors = serving.sectors();
-    let bytes = |bytes: u32| Bytes::new(bytes.into());
-    let (logical, physical) = (bytes(sectors.logical_bytes), bytes(sectors.physical_bytes));
+    let (logical, physical) =
+        (Bytes::new(sectors.logical_bytes.into()), Bytes::new(sectors.physical_bytes.into()));
     if sectors == Default::default() {
         String::new()
     } else {
@@ -399,8 +378,6 @@ fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<Emulate
 fn text(report: &ServerReport) -> String {
     let responses = &report.responses;
     let seen = &report.host;
-    let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
-    let share = |count: u64| Unit::Share.text(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("ll");
     table.row(["foreground", &format!("{} requests", grouped(responses.count))]);
     if responses.count > 0 {
@@ -410,11 +387,11 @@ fn text(report: &ServerReport) -> String {
         table.row(["response", &tail]);
     }
     if seen.predicted > 0 {
-        let within = share(seen.within_150us);
+        let within = Unit::Share.text(seen.within_150us as f64 / seen.predicted.max(1) as f64);
         let predicted = format!(
             "{}, {within} within 150 us, {} turns late",
             grouped(seen.predicted),
-            share(seen.late)
+            Unit::Share.text(seen.late as f64 / seen.predicted.max(1) as f64)
         );
         table.row(["predicted", &predicted]);
     }
@@ -460,6 +437,10 @@ fn text(report: &ServerReport) -> String {
     table.to_string()
 }
 
+fn ms(ns: u64) -> String {
+    format!("{:.2} ms", ns as f64 / 1e6)
+}
+
 /// State of a task, now that its server has ended.
 fn end_state(state: TaskState) -> &'static str {
     match state {
@@ -472,12 +453,14 @@ fn end_state(state: TaskState) -> &'static str {
 /// The margins in a line; None where none were learned.
 fn learned(report: &ServerReport) -> Option<String> {
     let margins = &report.margins;
-    let of = || margins.iter().map(|margin| margin.margin_ns);
-    let (least, most) = (of().min()?, of().max()?);
+    let (least, most) = (
+        margins.iter().map(|margin| margin.margin_ns).min()?,
+        margins.iter().map(|margin| margin.margin_ns).max()?,
+    );
     let movements: u64 = margins.iter().map(|margin| margin.movements).sum();
     let late: u64 = margins.iter().map(|margin| margin.late).sum();
-    let us = |ns: u64| format!("{:.0} us", ns as f64 / 1e3);
-    let (least, most) = (us(least), us(most));
+    let (least, most) =
+        (format!("{:.0} us", least as f64 / 1e3), format!("{:.0} us", most as f64 / 1e3));
     let (movements, late) = (grouped(movements), grouped(late));
     Some(format!("{least} to {most}, learned from {movements} movements, {late} of them late"))
 }

@@ -120,9 +120,10 @@ impl SimArgs {
         let bars = Bars::default();
         // The document is the same on every machine.
         let stopwatch = (!self.json).then_some(stopwatch);
-        let mut progress = |done, total| bars.set("simulating", done, total);
-        let mut result = run_watched(experiment, log.as_mut(), stopwatch, &mut progress)
-            .map_err(|error| self.explain(path, error))?;
+        let mut result = run_watched(experiment, log.as_mut(), stopwatch, &mut |done, total| {
+            bars.set("simulating", done, total)
+        })
+        .map_err(|error| self.explain(path, error))?;
         log.map(CompletionLog::finish).transpose()?;
         let mut progress = |done, total| bars.set("simulating other arrivals", done, total);
         let other = experiment.run_other_times(&mut progress);

@@ -4,7 +4,7 @@ use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::{
     DriveFit, Goal, RemainingWork, SCRUB_EFFORT, Stopwatch, StudyProgress, fit_drive,
@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
 use crate::standard_input::{self, GivenTrace};
+use crate::verbs::choice::{Choice, choice};
 use crate::{file, output, terminal};
 
 /// Say what each optimisation would do for a trace on a drive, in one HTML report
@@ -47,8 +48,8 @@ pub struct StudyArgs {
     #[arg(long)]
     no_changes: bool,
     /// Goal by which changes are ranked
-    #[arg(long, value_enum, default_value_t = RankBy::Mean, conflicts_with = "no_changes")]
-    goal: RankBy,
+    #[arg(long, value_parser = choice(GOALS), default_value = "mean", conflicts_with = "no_changes")]
+    goal: Goal,
     #[command(flatten)]
     depth: CacheDepth,
     /// Fit the drive to the responses that the trace records first: seek times, speed, command overhead and
@@ -69,25 +70,15 @@ pub struct StudyArgs {
 }
 
 /// Goals by which changes can be ranked.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum RankBy {
-    /// The mean response of reads and writes
-    Mean,
-    /// The 99th percentile of the responses of reads
-    P99Reads,
-    /// The drive time a request: a drive that needs less serves more requests
-    Throughput,
-}
-
-impl From<RankBy> for Goal {
-    fn from(by: RankBy) -> Self {
-        match by {
-            RankBy::Mean => Self::Mean,
-            RankBy::P99Reads => Self::P99Reads,
-            RankBy::Throughput => Self::Throughput,
-        }
-    }
-}
+pub const GOALS: &[Choice<Goal>] = &[
+    ("mean", Goal::Mean, "The mean response of reads and writes"),
+    ("p99-reads", Goal::P99Reads, "The 99th percentile of the responses of reads"),
+    (
+        "throughput",
+        Goal::Throughput,
+        "The drive time a request: a drive that needs less serves more requests",
+    ),
+];
 
 impl StudyArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -179,7 +170,7 @@ impl StudyArgs {
         options.electronics = !self.replayed.no_electronics;
         options.scrub = !self.no_scrub;
         options.changes = !self.no_changes;
-        options.goal = self.goal.into();
+        options.goal = self.goal;
         options.cache_depth = self.depth.cache_depth;
         options.scrub_effort = self.scrub_effort;
         if !self.policies.is_empty() {

@@ -118,7 +118,6 @@ fn copied(task: &Task) -> String {
 }
 
 fn text(status: &ServerStatus) -> String {
-    let ms = |ns: f64| Unit::Nanoseconds.text(ns);
     let (seen, responses) = (&status.scheduling, &status.responses);
     let mut table = Table::new("ll");
     table.row([
@@ -171,6 +170,10 @@ fn text(status: &ServerStatus) -> String {
         return format!("{table}no tasks\n");
     }
     format!("{table}\n{}", task_rows(status))
+}
+
+fn ms(ns: f64) -> String {
+    Unit::Nanoseconds.text(ns)
 }
 
 fn task_rows(status: &ServerStatus) -> Table {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::caches::CACHE_DEPTH;
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::{CoarseTimes, Fit, ReplayMode, TraceWorkload};
@@ -12,6 +12,7 @@ use super::read_args::ReadArgs;
 use crate::failure::Failure;
 use crate::file;
 use crate::standard_input;
+use crate::verbs::choice::{Choice, choice};
 
 /// A trace and how it is replayed.
 #[derive(Args)]
@@ -37,8 +38,8 @@ pub struct ReplayArgs {
     #[command(flatten)]
     pub read: ReadArgs,
     /// Treatment of requests whose clock has steps of 1 ms or more
-    #[arg(long, value_enum, default_value_t = Coarse::Spread)]
-    coarse_times: Coarse,
+    #[arg(long, value_parser = choice(COARSE_TIMES), default_value = "spread")]
+    coarse_times: CoarseTimes,
     /// Fold addresses past the end of the drive back to its start
     #[arg(long, conflicts_with = "scale")]
     wrap: bool,
@@ -46,8 +47,8 @@ pub struct ReplayArgs {
     #[arg(long)]
     scale: bool,
     /// Timing of arrivals
-    #[arg(long, value_enum, default_value_t = Replay::Auto)]
-    replay: Replay,
+    #[arg(long, value_parser = choice(REPLAYS), default_value = "auto")]
+    replay: ReplayMode,
 }
 
 impl ReplayArgs {
@@ -55,12 +56,9 @@ impl ReplayArgs {
     pub fn workload(&self, file: PathBuf) -> TraceWorkload {
         self.read.apply(TraceWorkload {
             file,
-            coarse_times: match self.coarse_times {
-                Coarse::Spread => CoarseTimes::Spread,
-                Coarse::Bunched => CoarseTimes::Bunched,
-            },
+            coarse_times: self.coarse_times,
             fit: self.fit(),
-            replay: self.replay.into(),
+            replay: self.replay,
             ..TraceWorkload::default()
         })
     }
@@ -83,33 +81,20 @@ pub struct CacheDepth {
     pub cache_depth: u32,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Coarse {
-    /// Spread evenly over the step, in order
-    Spread,
-    /// All of a step at its beginning, as the trace has them
-    Bunched,
-}
+const COARSE_TIMES: &[Choice<CoarseTimes>] = &[
+    ("spread", CoarseTimes::Spread, "Spread evenly over the step, in order"),
+    ("bunched", CoarseTimes::Bunched, "All of a step at its beginning, as the trace has them"),
+];
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Replay {
-    /// Dependent where the trace records completions of more than 99 % of its requests, else by arrival
-    Auto,
-    /// At the traced times
-    Arrivals,
-    /// A think time after the request each one waited for
-    Dependent,
-}
-
-impl From<Replay> for ReplayMode {
-    fn from(replay: Replay) -> Self {
-        match replay {
-            Replay::Auto => Self::Auto,
-            Replay::Arrivals => Self::Arrivals,
-            Replay::Dependent => Self::Dependent,
-        }
-    }
-}
+const REPLAYS: &[Choice<ReplayMode>] = &[
+    (
+        "auto",
+        ReplayMode::Auto,
+        "Dependent where the trace records completions of more than 99 % of its requests, else by arrival",
+    ),
+    ("arrivals", ReplayMode::Arrivals, "At the traced times"),
+    ("dependent", ReplayMode::Dependent, "A think time after the request each one waited for"),
+];
 
 impl TraceArgs {
     /// Err for a path that cannot be written into results, or a file that cannot be read twice.
@@ -126,12 +111,12 @@ impl TraceArgs {
     /// The first option that was given and that only a trace takes.
     pub fn for_traces_alone(&self) -> Option<&'static str> {
         let given = [
-            ("--coarse-times", matches!(self.replay.coarse_times, Coarse::Bunched)),
+            ("--coarse-times", self.replay.coarse_times == CoarseTimes::Bunched),
             ("--device", self.device.is_some()),
             ("--wrap", self.replay.wrap),
             ("--scale", self.replay.scale),
             ("--no-electronics", self.no_electronics),
-            ("--replay", !matches!(self.replay.replay, Replay::Auto)),
+            ("--replay", self.replay.replay != ReplayMode::Auto),
         ];
         let all = self.replay.read.given().into_iter().chain(given);
         all.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)

@@ -143,13 +143,16 @@ fn tracks(param: &Param) -> Result<Vec<Track>, ImportError> {
 }
 
 fn track(items: &[Value]) -> Result<Track, ImportError> {
-    let sector = |item: &Value| Ok(i64::from(whole(item, "TP", 65_536u32)?));
     let (low, high, sectors) = (sector(&items[0])?, sector(&items[1])?, sector(&items[2])?);
     if low > high || high >= sectors {
         let rule = format!("a track from sector {low} to {high} of {sectors}");
         return Err(wrong(&items[0].at, rule));
     }
     Ok(Track { sectors, front: low, data: high - low + 1 })
+}
+
+fn sector(item: &Value) -> Result<i64, ImportError> {
+    Ok(i64::from(whole(item, "TP", 65_536u32)?))
 }
 
 fn indices(param: &Param, tracks: usize) -> Result<Vec<Vec<Entry>>, ImportError> {
@@ -347,9 +350,8 @@ impl Tree<'_> {
 
 /// Number of repetitions of an entry's child: by LBNs and by cylinders alike.
 fn repetitions(entry: &Entry) -> Result<i64, ImportError> {
-    let by = |all: i64, each: i64| (each > 0 && all > 0 && all % each == 0).then(|| all / each);
-    let lbns = by(entry.lbns, entry.lbns_each);
-    let cylinders = by(entry.cylinders.abs(), entry.cylinders_each);
+    let lbns = whole_quotient(entry.lbns, entry.lbns_each);
+    let cylinders = whole_quotient(entry.cylinders.abs(), entry.cylinders_each);
     match (lbns, cylinders) {
         (Some(lbns), Some(cylinders)) if lbns == cylinders => Ok(lbns),
         _ => {
@@ -360,6 +362,10 @@ fn repetitions(entry: &Entry) -> Result<i64, ImportError> {
             Err(wrong(&entry.at, rule))
         }
     }
+}
+
+fn whole_quotient(all: i64, each: i64) -> Option<i64> {
+    (each > 0 && all > 0 && all % each == 0).then(|| all / each)
 }
 
 fn check_lbns(runs: &[Run], tracks: &[Track]) -> Result<(), ImportError> {

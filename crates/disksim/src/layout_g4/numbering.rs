@@ -117,10 +117,6 @@ fn back(order: Direction, n: i64) -> bool {
 
 /// The mappings that number the tracks of all zones as the runs do.
 pub(super) fn orders(groups: &[Group<'_>], surfaces: u32) -> impl Iterator<Item = Mapping> {
-    let follows = move |mapping: &Mapping| {
-        let numbering = |span| Numbering::new(*mapping, span, surfaces);
-        groups.iter().all(|group| follows(group.runs, numbering(group.span)))
-    };
     let by_cylinder = [Mapping::Cylinder, Mapping::SerpentineByZone, Mapping::Serpentine];
     let width = groups.iter().map(|group| first_stretch(group.runs, surfaces)).max().unwrap_or(1);
     let both = [Direction::Forward, Direction::Serpentine];
@@ -131,7 +127,11 @@ pub(super) fn orders(groups: &[Group<'_>], surfaces: u32) -> impl Iterator<Item 
             surface_order,
         })
     });
-    by_cylinder.into_iter().chain(in_bands).filter(follows)
+    by_cylinder.into_iter().chain(in_bands).filter(move |mapping: &Mapping| {
+        groups
+            .iter()
+            .all(|group| follows(group.runs, Numbering::new(*mapping, group.span, surfaces)))
+    })
 }
 
 fn follows(group: &[Run], numbering: Numbering) -> bool {

@@ -51,12 +51,11 @@ impl CylinderPiece<'_> {
 
 /// True if the tracks of two pieces have the same angles from their first track on.
 pub(super) fn same_angles(a: &CylinderPiece<'_>, b: &CylinderPiece<'_>) -> bool {
-    let from_first =
-        |piece: &CylinderPiece<'_>, run: &Run| (run.angle - piece.runs[0].angle).rem_euclid(TURN);
     a.runs.len() == b.runs.len()
         && a.runs.iter().zip(b.runs).all(|(x, y)| {
             (x.tracks, x.angle_each) == (y.tracks, y.angle_each)
-                && from_first(a, x) == from_first(b, y)
+                && (x.angle - a.runs[0].angle).rem_euclid(TURN)
+                    == (y.angle - b.runs[0].angle).rem_euclid(TURN)
         })
 }
 

@@ -104,10 +104,19 @@ struct Ends {
 
 impl Ends {
     fn shared(media: &Media<'_>, runs: &[Run]) -> Self {
-        let kinds = || runs.iter().map(|run| media.tracks[run.kind]);
         Self {
-            front: kinds().map(|track| track.front).min().unwrap_or(0),
-            behind: kinds().map(|track| track.behind()).min().unwrap_or(0),
+            front: runs
+                .iter()
+                .map(|run| media.tracks[run.kind])
+                .map(|track| track.front)
+                .min()
+                .unwrap_or(0),
+            behind: runs
+                .iter()
+                .map(|run| media.tracks[run.kind])
+                .map(|track| track.behind())
+                .min()
+                .unwrap_or(0),
         }
     }
 }

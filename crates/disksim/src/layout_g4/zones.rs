@@ -144,11 +144,13 @@ fn note_averages(media: &Media<'_>, zones: &[(Group<'_>, Skews)], report: &mut R
         .map(|(group, skews)| (group, skews.averaged))
         .filter(|(_, averaged)| !averaged.is_rounding())
         .collect();
-    let sectors = |(group, averaged): &(&Group<'_>, Averaged)| {
-        (averaged.start * media.tracks[group.runs[0].kind].sectors) as f64 / TURN as f64
-    };
     let Some(skew) = averaged.iter().map(|(_, averaged)| averaged.skew).max() else { return };
-    let worst = averaged.iter().map(sectors).fold(0.0, f64::max);
+    let worst = averaged
+        .iter()
+        .map(|(group, averaged)| {
+            (averaged.start * media.tracks[group.runs[0].kind].sectors) as f64 / TURN as f64
+        })
+        .fold(0.0, f64::max);
     report.note(format!(
         "{} of {} zones: skews that differ by up to {:.3} millionths of a turn from their mean are \
          taken for that mean; a track begins at most {worst:.4} sectors from its angle in the file",

@@ -132,13 +132,15 @@ impl Halves {
     fn legs(&self, spec: &DriveSpec) -> Vec<Leg> {
         let visits = visits(&self.drive, &self.first);
         let period_ns = spec.rotation_period.ns() as f64;
-        let leg = |(from, to): (&Visit, &Visit)| {
-            let turns = to.end.saturating_since(from.end).ns() as f64 / period_ns;
-            let left = turns - (to.end_turns - from.end_turns);
-            (turns <= LONGEST_TURNS).then_some(Leg { from: *from, to: *to, left })
-        };
-        let at = |lag| visits.iter().zip(visits.iter().skip(lag));
-        (1..=LAGS).flat_map(|lag| at(lag).filter_map(leg)).collect()
+        (1..=LAGS)
+            .flat_map(|lag| {
+                visits.iter().zip(visits.iter().skip(lag)).filter_map(|(from, to)| {
+                    let turns = to.end.saturating_since(from.end).ns() as f64 / period_ns;
+                    let left = turns - (to.end_turns - from.end_turns);
+                    (turns <= LONGEST_TURNS).then_some(Leg { from: *from, to: *to, left })
+                })
+            })
+            .collect()
     }
 }
 
@@ -181,14 +183,18 @@ fn zones(spec: &DriveSpec, trial: &Halves) -> Option<Candidate> {
     let mut survey = Survey { spec, legs: &legs, between: &between, constant, known: Vec::new() };
     survey.known = vec![None; spec.zones.len()];
     survey.find();
-    let left = |leg: &&Leg| leg.left - survey.turned(&leg.to) + survey.turned(&leg.from);
     let told: Vec<&Leg> = between
         .iter()
         .filter(|leg| [leg.from, leg.to].iter().all(|at| survey.known[at.zone].is_some()))
         .copied()
         .collect();
     let before = coherence(&told.iter().map(|leg| leg.left).collect::<Vec<f64>>())?;
-    let after = coherence(&told.iter().map(left).collect::<Vec<f64>>())?;
+    let after = coherence(
+        &told
+            .iter()
+            .map(|leg| leg.left - survey.turned(&leg.to) + survey.turned(&leg.from))
+            .collect::<Vec<f64>>(),
+    )?;
     let mut other = spec.clone();
     let mut changes = Vec::new();
     for (zone, known) in survey.known.iter().enumerate() {

@@ -159,8 +159,6 @@ fn almost_hits(spec: &mut DriveSpec) -> Option<&mut bool> {
 /// A value in text, by its key.
 fn value(spec: &DriveSpec, key: &str) -> String {
     let mut spec = spec.clone();
-    let after =
-        |of: AfterOp| format!("{} after reads, {} after writes", of.after_read, of.after_write);
     let buffer = spec.electronics.buffer.clone().unwrap_or_default();
     let overheads = spec.electronics.overheads.unwrap_or_default();
     match key {
@@ -184,6 +182,10 @@ fn value(spec: &DriveSpec, key: &str) -> String {
         "head_switch" => spec.head_switch.to_string(),
         _ => spec.seek.write_settle.to_string(),
     }
+}
+
+fn after(of: AfterOp) -> String {
+    format!("{} after reads, {} after writes", of.after_read, of.after_write)
 }
 
 fn moves(spec: &DriveSpec) -> Vec<Move> {

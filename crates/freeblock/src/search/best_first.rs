@@ -224,9 +224,8 @@ impl Search {
                 break;
             }
             // The node came when the best may have had more extra seek: of equal worth it may be too far.
-            let reached = || ReachableNode::new(field, reach, node);
             if candidate.bound() == best.worth
-                && reached().is_none_or(|it| !it.may_beat(field, best))
+                && ReachableNode::new(field, reach, node).is_none_or(|it| !it.may_beat(field, best))
             {
                 continue;
             }

@@ -165,9 +165,24 @@ impl Visits {
     /// Bound on the worth of a chain that changes heads, within the stays so far: during a change no
     /// sector is transferred.
     fn switching(&self, field: &Field<'_>, reach: &Reach<'_>, cylinder: u32, op: Op) -> u64 {
-        let stays = || self.0.iter().flatten().flatten().map(|(stay, _)| stay);
-        let from = stays().map(|stay| stay.from).min().unwrap_or(0);
-        let to = stays().map(|stay| stay.to).max().unwrap_or(0);
+        let from = self
+            .0
+            .iter()
+            .flatten()
+            .flatten()
+            .map(|(stay, _)| stay)
+            .map(|stay| stay.from)
+            .min()
+            .unwrap_or(0);
+        let to = self
+            .0
+            .iter()
+            .flatten()
+            .flatten()
+            .map(|(stay, _)| stay)
+            .map(|stay| stay.to)
+            .max()
+            .unwrap_or(0);
         let switch = reach.cross_ns(0, 0, op);
         if switch < ROUNDING_NS {
             // Many changes could gain by rounding.
@@ -294,11 +309,10 @@ impl Chains {
         let to = steps.iter().map(|step| step.start).max().unwrap_or(0);
         let shift = (u64::BITS - (to - from).leading_zeros())
             .saturating_sub(steps.len().next_power_of_two().ilog2());
-        let slice = |step: &Step| ((step.start - from) >> shift) as usize;
         slices.clear();
         slices.resize(((to - from) >> shift) as usize + 1, 0);
         for step in steps.iter() {
-            slices[slice(step)] += 1;
+            slices[((step.start - from) >> shift) as usize] += 1;
         }
         let mut before = 0;
         for count in slices.iter_mut() {
@@ -307,7 +321,7 @@ impl Chains {
         begins.clear();
         begins.resize(steps.len(), (0, 0));
         for (number, step) in (0u32..).zip(steps.iter()) {
-            let at = &mut slices[slice(step)];
+            let at = &mut slices[((step.start - from) >> shift) as usize];
             begins[*at as usize] = (step.start, number);
             *at += 1;
         }

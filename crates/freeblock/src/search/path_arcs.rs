@@ -194,8 +194,10 @@ fn best_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Best {
         surfaces.iter().map(|surface| OnSurface::new(surface, shift)).collect();
     for added in 0..ARC_PARTS {
         // Before the arc begins no path has anything.
-        let before = |parts: usize| &best[(added + 1).saturating_sub(parts)];
-        let came = [before(apart.block), before(apart.piece)];
+        let came = [
+            &best[(added + 1).saturating_sub(apart.block)],
+            &best[(added + 1).saturating_sub(apart.piece)],
+        ];
         // One part more offers no less.
         let mut all = best[added];
         for surface in &mut on {

@@ -228,9 +228,11 @@ fn pressure(filled: u64, room: u64, most: u32) -> u32 {
 pub(super) fn by_room(task: &Task, weight: u32, filled: u64) -> Option<u32> {
     let Pace::Room(room) = task.spec.pace else { return None };
     let least = task.spec.priority.weight();
-    let of = |filled: u64| least * pressure(filled, room, WEIGHT_MAX / least);
     // A higher weight has its price in the index, so it goes down an eighth later than up.
-    Some(weight.clamp(of(filled), of(filled.saturating_add(room.div_ceil(8)))))
+    Some(weight.clamp(
+        least * pressure(filled, room, WEIGHT_MAX / least),
+        least * pressure(filled.saturating_add(room.div_ceil(8)), room, WEIGHT_MAX / least),
+    ))
 }
 
 #[cfg(test)]

@@ -108,12 +108,6 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     // The planners of all arms share their moves on one thread, and a planner must be `Send`.
     ("array/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("background/mod.rs", &["atomic"]),
-    ("beyond_ends.rs", &["atomic"]),
-    ("beyond_scrub.rs", &["atomic"]),
-    ("fast02.rs", &["atomic"]),
-    ("osdi00.rs", &["atomic"]),
-    ("osdi00_cleaning.rs", &["atomic"]),
-    ("osdi00_scan.rs", &["atomic"]),
     ("reproduce/src/lib.rs", &["atomic"]),
     ("reproduce/src/tr03.rs", &["atomic", "Mutex"]),
     ("study/src/progress.rs", &["atomic"]),

@@ -91,10 +91,14 @@ impl GapPrices {
     /// Chances of a client's read before it is sent.
     pub fn sight(&self, start: Lbn) -> Sighting {
         let [alone, now] = self.trails.chances_of(start, &self.chances);
-        let chance = |best: Option<(Found, f64)>| best.map_or(0.0, |(_, chance)| chance);
         let brought_by = alone.and_then(|(found, _)| found.brought_by());
         let found = now.map(|(found, _)| found);
-        Sighting { found, brought_by, alone: chance(alone), now: chance(now) }
+        Sighting {
+            found,
+            brought_by,
+            alone: alone.map_or(0.0, |(_, chance)| chance),
+            now: now.map_or(0.0, |(_, chance)| chance),
+        }
     }
 
     /// Expected cost of free work in a gap. `read` is the request behind the gap if it is a read, with the

@@ -338,8 +338,11 @@ impl ServedTasks {
         if let Some(why) = self.no_writes.clone() {
             return Err(ServedTaskError::NoWrites { why });
         }
-        let is_open = |task: &ServedTask| task.refresh.is_some() && !task.state.is_over();
-        let wrong = if self.tasks.values().any(is_open) {
+        let wrong = if self
+            .tasks
+            .values()
+            .any(|task| task.refresh.is_some() && !task.state.is_over())
+        {
             "is there already, and a second one would write the same blocks: end the first by `freewheel \
              abort`, or wait for its end"
         } else if ordered.has_reader || !ordered.parts.skip.is_empty() {
@@ -671,8 +674,7 @@ impl ServedTasks {
                 continue;
             }
             let is_old = |refresh: &Refresh, block: Extent| {
-                let is_behind = |start| refresh.blocks.is_behind(start, source.command);
-                reads_back && !is_behind(block.start.get())
+                reads_back && !refresh.blocks.is_behind(block.start.get(), source.command)
                     || recent_writes.iter().any(|write| write.is_behind(block, source.command))
             };
             let (first, size) = (task.order.range().start.get(), u64::from(task.order.size()));

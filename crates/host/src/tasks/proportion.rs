@@ -81,10 +81,6 @@ pub fn proportion(strata: &[Stratum], population: f64) -> Option<Proportion> {
         left if left > 0.0 => units * (population - 1.0).max(left) / left,
         _ => f64::INFINITY,
     };
-    let interval = |share: f64, units: f64| match units.is_finite() {
-        true => wilson(share, units),
-        false => Interval { low: share, high: share },
-    };
     let bounds = Interval {
         low: interval(hits / drawn, worth(drawn)).low,
         high: interval((hits + missing) / drawn, worth(drawn)).high,
@@ -94,6 +90,13 @@ pub fn proportion(strata: &[Stratum], population: f64) -> Option<Proportion> {
         true => stratified(strata, drawn),
     };
     Some(Proportion { estimate, bounds })
+}
+
+fn interval(share: f64, units: f64) -> Interval {
+    match units.is_finite() {
+        true => wilson(share, units),
+        false => Interval { low: share, high: share },
+    }
 }
 
 /// The mean of the strata's shares by their weights in the sample. Its interval is that of independent

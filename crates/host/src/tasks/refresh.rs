@@ -240,8 +240,10 @@ impl RefreshBlocks {
     /// is kept has drained, for which the last blocks need their flush.
     pub fn is_flush_due(&self, may_read: bool) -> bool {
         let may_read = may_read && !self.drains;
-        let is_more_to_write = || self.held.values().any(|held| held.stage == Stage::Read);
-        self.unflushed >= FLUSHED_AT_ONCE || self.unflushed > 0 && !may_read && !is_more_to_write()
+        self.unflushed >= FLUSHED_AT_ONCE
+            || self.unflushed > 0
+                && !may_read
+                && !self.held.values().any(|held| held.stage == Stage::Read)
     }
 
     /// A flush goes to the device.
@@ -320,13 +322,15 @@ impl RefreshBlocks {
             starts.filter(|start| self.held[start].stage == Stage::Read).collect();
         let extent = |blocks: &Self, start| Extent::new(start, blocks.held[&start].blocks());
         let is_single = starts.len() == 1;
-        let mut step = |start| {
-            let extent = extent(self, start);
-            let held = self.held.get_mut(&start).expect("it is kept");
-            held.is_single = true;
-            (extent, if is_single { self.fails(start) } else { Step::Again })
-        };
-        starts.into_iter().map(&mut step).collect()
+        starts
+            .into_iter()
+            .map(|start| {
+                let extent = extent(self, start);
+                let held = self.held.get_mut(&start).expect("it is kept");
+                held.is_single = true;
+                (extent, if is_single { self.fails(start) } else { Step::Again })
+            })
+            .collect()
     }
 
     fn fails(&mut self, start: u64) -> Step {
@@ -374,14 +378,13 @@ impl RefreshBlocks {
     }
 
     pub fn report(&self) -> RefreshReport {
-        let listed = |runs: &Runs| runs.iter().take(LISTED_MAX).collect();
         RefreshReport {
             refreshed: Blocks::new(self.refreshed),
             superseded: Blocks::new(self.superseded),
             busy: Blocks::new(self.busy),
-            differing: listed(&self.differing),
+            differing: self.differing.iter().take(LISTED_MAX).collect(),
             differing_blocks: Blocks::new(self.differing.blocks()),
-            unwritten: listed(&self.unwritten),
+            unwritten: self.unwritten.iter().take(LISTED_MAX).collect(),
             unwritten_blocks: Blocks::new(self.unwritten.blocks()),
         }
     }

@@ -173,11 +173,10 @@ impl ServedTask {
         if self.separate_reads.is_empty() {
             return Vec::new();
         }
-        let touches = |extent: &Extent| {
+        let (taken, left): (Vec<_>, Vec<_>) = self.separate_reads.drain(..).partition(|extent| {
             let start = extent.start.get();
             start < to && from < start + extent.blocks.get()
-        };
-        let (taken, left): (Vec<_>, Vec<_>) = self.separate_reads.drain(..).partition(touches);
+        });
         self.separate_reads.extend(left);
         self.separate_blocks -= taken.iter().map(|extent| extent.blocks.get()).sum::<u64>();
         taken

@@ -528,8 +528,10 @@ impl Manifest {
             manifest.regions.insert(region, sum);
         }
         while lines.has("unreadable") {
-            let next = |line: &str| manifest.next_range(line, "unreadable", &manifest.unreadable);
-            let range = lines.expect(next, "unreadable FIRST BLOCKS, ascending, of the range")?;
+            let range = lines.expect(
+                |line| manifest.next_range(line, "unreadable", &manifest.unreadable),
+                "unreadable FIRST BLOCKS, ascending, of the range",
+            )?;
             manifest.unreadable.push(range);
         }
         match lines.lines.peek() {

@@ -161,9 +161,13 @@ impl Restore {
         if !matches!(self.target, Target::New { is_fresh: true, .. }) {
             self.file().read_exact_at(&mut there, place)?;
         }
-        let pieces = || bytes.chunks(PIECE_BYTES).zip(there.chunks(PIECE_BYTES));
         let (mut at, mut written) = (0, 0);
-        for run in pieces().collect::<Vec<_>>().chunk_by(|one, next| differ(one) == differ(next)) {
+        for run in bytes
+            .chunks(PIECE_BYTES)
+            .zip(there.chunks(PIECE_BYTES))
+            .collect::<Vec<_>>()
+            .chunk_by(|one, next| differ(one) == differ(next))
+        {
             let length: usize = run.iter().map(|(wanted, _)| wanted.len()).sum();
             if differ(&run[0]) {
                 self.file().write_all_at(&bytes[at..at + length], place + at as u64)?;

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::names::{KindSchema, PrioritySchema, StateSchema, served_kind};
 use super::sample::SampleReport;
-use crate::serve::{self, PredictionMark, RefreshReport, SectorSizes, ServedTaskReport, TaskState};
+use crate::serve::{self, RefreshReport, SectorSizes, ServedTaskReport, TaskState};
 
 /// A limit that no drive reaches: 128 PiB.
 pub(crate) const BLOCKS_END: u64 = 1 << 48;
@@ -52,13 +52,12 @@ pub struct Refresh {
 
 impl From<&RefreshReport> for Refresh {
     fn from(report: &RefreshReport) -> Self {
-        let ranges = |extents: &[Extent]| extents.iter().copied().map(Into::into).collect();
         Self {
             superseded_blocks: report.superseded.get(),
             busy_blocks: report.busy.get(),
-            differing: ranges(&report.differing),
+            differing: report.differing.iter().copied().map(Into::into).collect(),
             differing_blocks: report.differing_blocks.get(),
-            unwritten: ranges(&report.unwritten),
+            unwritten: report.unwritten.iter().copied().map(Into::into).collect(),
             unwritten_blocks: report.unwritten_blocks.get(),
         }
     }
@@ -193,20 +192,25 @@ impl Task {
 }
 
 fn expectations(report: &ServedTaskReport) -> Vec<Expectation> {
-    let row = |predictions: &PredictionMark| {
-        let expected = predictions.end.saturating_since(predictions.at).ns();
-        let is_known = report.state == TaskState::Done;
-        let end = report.ended.filter(|_| is_known);
-        let took = end.map(|end| end.saturating_since(predictions.at).ns());
-        Expectation {
-            percent: predictions.percent,
-            after_ns: predictions.at.saturating_since(report.round_began).ns(),
-            expected_ns: expected,
-            took_ns: took,
-            error: took.filter(|&took| took > 0).map(|took| expected as f64 / took as f64 - 1.0),
-        }
-    };
-    report.predictions.iter().map(row).collect()
+    report
+        .predictions
+        .iter()
+        .map(|predictions| {
+            let expected = predictions.end.saturating_since(predictions.at).ns();
+            let is_known = report.state == TaskState::Done;
+            let end = report.ended.filter(|_| is_known);
+            let took = end.map(|end| end.saturating_since(predictions.at).ns());
+            Expectation {
+                percent: predictions.percent,
+                after_ns: predictions.at.saturating_since(report.round_began).ns(),
+                expected_ns: expected,
+                took_ns: took,
+                error: took
+                    .filter(|&took| took > 0)
+                    .map(|took| expected as f64 / took as f64 - 1.0),
+            }
+        })
+        .collect()
 }
 
 /// Statistics of durations.

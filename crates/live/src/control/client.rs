@@ -185,9 +185,11 @@ impl ControlClient {
         body: Option<&impl Serialize>,
     ) -> Result<Response<Incoming>, ControlError> {
         let connected = UnixStream::connect(&self.path).await;
-        let connect = |source| ControlError::Connect { path: self.path.clone(), source };
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(connected.map_err(connect)?)).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(
+            connected
+                .map_err(|source| ControlError::Connect { path: self.path.clone(), source })?,
+        ))
+        .await?;
         tokio::spawn(connection);
         let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
         let request = Request::builder()
@@ -197,8 +199,10 @@ impl ControlClient {
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body)))
             .expect("paths of this client are valid");
-        let no_answer = |source| ControlError::NoAnswer { path: self.path.clone(), source };
-        let response = sender.send_request(request).await.map_err(no_answer)?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|source| ControlError::NoAnswer { path: self.path.clone(), source })?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -206,8 +210,9 @@ impl ControlClient {
         let bytes = response.into_body().collect().await?.to_bytes();
         let refusal = serde_json::from_slice(&bytes).map(|Refusal { error }| error);
         // Something else may listen there.
-        let text = || format!("{status}: {}", String::from_utf8_lossy(&bytes));
-        Err(ControlError::Refused(refusal.unwrap_or_else(|_| text())))
+        Err(ControlError::Refused(
+            refusal.unwrap_or_else(|_| format!("{status}: {}", String::from_utf8_lossy(&bytes))),
+        ))
     }
 }
 

@@ -105,8 +105,9 @@ fn value(wrong: &str) -> Option<String> {
         return name.strip_suffix('`').map(|name| format!("{name:?}"));
     }
     let (_, value) = wrong.strip_prefix("invalid ")?.split_once(": ")?;
-    let bare = |kind: &str| value.strip_prefix(kind)?.strip_suffix('`');
-    let number = ["integer `", "floating point `", "boolean `"].into_iter().find_map(bare);
+    let number = ["integer `", "floating point `", "boolean `"]
+        .into_iter()
+        .find_map(|kind| value.strip_prefix(kind)?.strip_suffix('`'));
     Some(match value {
         "map" => "an object".into(),
         "sequence" => "a list".into(),

@@ -13,7 +13,6 @@ pub(super) fn text(status: &ServerStatus) -> String {
     let mut text = Text::default();
     let seen = &status.scheduling;
     let decided = &status.decisions;
-    let seconds = |ns: u64| ns as f64 / 1e9;
     text.gauge(
         "freewheel_uptime_seconds",
         "Time since the server began.",
@@ -69,6 +68,10 @@ pub(super) fn text(status: &ServerStatus) -> String {
     margins(&mut text, &status.margins);
     tasks(&mut text, &status.tasks);
     text.0
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }
 
 /// Cost of free work to clients; absent while too few requests tell.

@@ -77,8 +77,6 @@ impl ToSchema for StateSchema {
 
 impl PartialSchema for OrderSchema {
     fn schema() -> RefOr<Schema> {
-        let text =
-            |about: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(about));
         let cost = ObjectBuilder::new()
             .schema_type(Type::Number)
             .description(Some("Largest share of the round's time: more than 0 and at most 1."));
@@ -122,6 +120,10 @@ impl PartialSchema for OrderSchema {
             .required("kind")
             .into()
     }
+}
+
+fn text(about: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).description(Some(about))
 }
 
 impl ToSchema for OrderSchema {

@@ -175,10 +175,13 @@ fn wanted(extents: &[ByteRange], range: Extent, size: u32) -> Result<Vec<Extent>
         }
     }
     let whole = Extents::new(extents.to_vec()).widened(u64::from(size) * BLOCK_BYTES, within);
-    let in_blocks = |range: &ByteRange| {
-        Extent::new(range.offset_bytes / BLOCK_BYTES, range.length_bytes / BLOCK_BYTES)
-    };
-    Ok(whole.ranges().iter().map(in_blocks).collect())
+    Ok(whole
+        .ranges()
+        .iter()
+        .map(|range| {
+            Extent::new(range.offset_bytes / BLOCK_BYTES, range.length_bytes / BLOCK_BYTES)
+        })
+        .collect())
 }
 
 impl<'de> Deserialize<'de> for TaskRequest {

@@ -246,11 +246,10 @@ fn lagged(missed: u64) -> Event {
 }
 
 fn event(news: &News, now: SimTime) -> Event {
-    let of = |name: &str, task: Task| Event::default().event(name).json_data(task);
     let event = match news {
-        News::Progress(report) => of("progress", Task::new(report, now)),
-        News::Round(report) => of("round", Task::new(report, now)),
-        News::Over(report) => of("over", Task::new(report, now)),
+        News::Progress(report) => task_event("progress", Task::new(report, now)),
+        News::Round(report) => task_event("round", Task::new(report, now)),
+        News::Over(report) => task_event("over", Task::new(report, now)),
         News::Unreadable { task, extent } => {
             let (first_block, blocks) = (extent.start.get(), extent.blocks.get());
             Event::default().event("unreadable").json_data(UnreadableNews {
@@ -262,6 +261,10 @@ fn event(news: &News, now: SimTime) -> Event {
     };
     // Numbers and words are JSON.
     event.unwrap_or_default()
+}
+
+fn task_event(name: &str, task: Task) -> Result<Event, axum::Error> {
+    Event::default().event(name).json_data(task)
 }
 
 /// The begin of a time.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use freewheel_freeblock::tasks::Extent;
-use freewheel_host::tasks::{Sample, SamplePlace, begin_of};
+use freewheel_host::tasks::{Sample, begin_of};
 use freewheel_units::{BLOCK_BYTES, Prng};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -52,17 +52,21 @@ pub struct SampleTenth {
 
 impl SampleReport {
     pub(super) fn new(range: Extent, sample: &Sample) -> Self {
-        let tenth = |(number, place): (usize, &SamplePlace)| SampleTenth {
-            first_block: begin_of(range, number),
-            drawn_blocks: place.drawn,
-            delivered_blocks: place.delivered,
-        };
         Self {
             seed: sample.seed,
             unit_bytes: sample.unit * BLOCK_BYTES,
             population: sample.population,
             drawn: sample.drawn,
-            tenths: sample.places.iter().enumerate().map(tenth).collect(),
+            tenths: sample
+                .places
+                .iter()
+                .enumerate()
+                .map(|(number, place)| SampleTenth {
+                    first_block: begin_of(range, number),
+                    drawn_blocks: place.drawn,
+                    delivered_blocks: place.delivered,
+                })
+                .collect(),
         }
     }
 }

@@ -88,7 +88,10 @@ impl Contents {
             // Of several failures the first one is kept.
             let _ = self.failed.set(error.to_string().into());
         }
-        self.failed.get().map_or(Ok(()), |why| Err(Arc::clone(why)))
+        match self.failed.get() {
+            Some(why) => Err(Arc::clone(why)),
+            None => Ok(()),
+        }
     }
 
     /// The power goes: what is in the volatile cache reaches the store in part.

@@ -52,9 +52,10 @@ impl PowerSwitch {
         thread::scope(|threads| {
             thread::Builder::new().name("power".into()).spawn_scoped(threads, move || {
                 while self.is_told() {
-                    let off = || drives.iter().for_each(|drive| drive.power_off());
-                    let on = || drives.iter().map(|drive| drive.power_on()).collect();
-                    on_cut(cutter.cut_all(off, on));
+                    on_cut(cutter.cut_all(
+                        || drives.iter().for_each(|drive| drive.power_off()),
+                        || drives.iter().map(|drive| drive.power_on()).collect(),
+                    ));
                 }
             })?;
             let served = server.run(stop);

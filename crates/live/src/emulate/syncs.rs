@@ -31,7 +31,10 @@ pub(super) type Answer = Box<dyn FnOnce(Result<(), Fault>) + Send>;
 
 /// Outcome of a request at the drive.
 pub(super) fn of_drive(finished: &Finished) -> Result<(), Fault> {
-    finished.bad.map_or(Ok(()), |lbn| Err(Fault::Unreadable(lbn)))
+    match finished.bad {
+        Some(lbn) => Err(Fault::Unreadable(lbn)),
+        None => Ok(()),
+    }
 }
 
 /// Requests that waited for the store's file.

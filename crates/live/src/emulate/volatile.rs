@@ -155,11 +155,10 @@ impl Volatile {
     /// The power goes: of each write all, none or some sectors reach the store, by chance. The cache is
     /// empty then.
     pub fn cut(&mut self, store: &Store) -> io::Result<PowerCut> {
-        let bytes = |of: &Self| of.pieces.values().map(|piece| piece.length).sum();
-        let cached: u64 = bytes(self);
+        let cached: u64 = self.pieces.values().map(|piece| piece.length).sum();
         let lost = self.lost_by_chance();
         lost.into_iter().for_each(|(from, to)| self.drop_range(from, to));
-        let kept = bytes(self);
+        let kept = self.pieces.values().map(|piece| piece.length).sum();
         let stored = self.flush(store);
         self.drop_range(0, u64::MAX);
         stored.map(|()| PowerCut { cached: Bytes::new(cached), kept: Bytes::new(kept) })

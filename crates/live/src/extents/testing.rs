@@ -43,10 +43,17 @@ impl Image {
 
     /// Bytes that are not free, of blocks of this size.
     pub fn expected(&self, block_bytes: u64, size_bytes: u64) -> Extents {
-        let range = |(first, last): &(u64, u64)| {
-            ByteRange::new(first * block_bytes, (last + 1 - first) * block_bytes)
-        };
-        between(&Extents::new(self.free.iter().map(range).collect()), ByteRange::new(0, size_bytes))
+        between(
+            &Extents::new(
+                self.free
+                    .iter()
+                    .map(|(first, last)| {
+                        ByteRange::new(first * block_bytes, (last + 1 - first) * block_bytes)
+                    })
+                    .collect(),
+            ),
+            ByteRange::new(0, size_bytes),
+        )
     }
 
     /// Damages bytes at these places: what is found lies in the file system, or there is an error.

@@ -73,8 +73,7 @@ impl Repeats {
         if owners.len() < OWNERS_MAX || owners.contains(&owner) {
             return true;
         }
-        let is_over = |said: &Said| now >= said.until + EVERY_MAX;
-        self.rows.retain(|_, said| !is_over(said));
+        self.rows.retain(|_, said| now < said.until + EVERY_MAX);
         let mut owners: Vec<Owner> = self.rows.keys().filter_map(|&(owner, _)| owner).collect();
         owners.dedup();
         owners.len() < OWNERS_MAX

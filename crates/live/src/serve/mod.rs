@@ -447,18 +447,14 @@ pub fn request_of(
     data: &mut Vec<u8>,
     buffer: impl FnOnce(u32) -> Vec<u8>,
 ) -> Result<Request, (Errno, &'static str)> {
-    let start = |span: Span| Lbn::new(span.offset / BLOCK_BYTES);
-    let blocks = |span: Span| u64::from(span.length) / BLOCK_BYTES;
-    let erase =
-        |how, span, fua| Request::Erase { how, start: start(span), blocks: blocks(span), fua };
     Ok(match command {
         Command::Read { span, .. } => {
             let data = buffer(span.length);
-            Request::Transfer { op: Op::Read, start: start(span), data, fua: false }
+            Request::Transfer { op: Op::Read, start: start_of(span), data, fua: false }
         }
         Command::Write { span, fua } => {
             let data = std::mem::take(data);
-            Request::Transfer { op: Op::Write, start: start(span), data, fua }
+            Request::Transfer { op: Op::Write, start: start_of(span), data, fua }
         }
         Command::Flush => Request::Flush,
         Command::Trim { span, fua } => erase(Erase::Trim, span, fua),
@@ -469,9 +465,23 @@ pub fn request_of(
         Command::Cache { span } if span.length > REQUEST_BYTES_MAX => {
             return Err((Errno::Inval, "it is longer than the longest read"));
         }
-        Command::Cache { span } => Request::Cache { start: start(span), blocks: blocks(span) },
+        Command::Cache { span } => {
+            Request::Cache { start: start_of(span), blocks: blocks_of(span) }
+        }
         Command::BlockStatus { .. } => return Err((Errno::NotSup, "not offered")),
     })
+}
+
+fn erase(how: Erase, span: Span, fua: bool) -> Request {
+    Request::Erase { how, start: start_of(span), blocks: blocks_of(span), fua }
+}
+
+fn blocks_of(span: Span) -> u64 {
+    u64::from(span.length) / BLOCK_BYTES
+}
+
+fn start_of(span: Span) -> Lbn {
+    Lbn::new(span.offset / BLOCK_BYTES)
 }
 
 impl Service for Serving {

@@ -110,10 +110,11 @@ pub fn run(
     length: SimDuration,
     emulator: impl FnOnce(&Path, &Path) -> io::Result<Command>,
 ) -> Result<Outcome, TrialError> {
-    let system = |what| move |source| TrialError::System { what, source };
-    let folder = tempfile::tempdir().map_err(system("a folder"))?;
+    let folder = tempfile::tempdir()
+        .map_err(move |source| TrialError::System { what: "a folder", source })?;
     let socket = folder.path().join("drive");
-    let command = emulator(folder.path(), &socket).map_err(system("the drive's file"))?;
+    let command = emulator(folder.path(), &socket)
+        .map_err(move |source| TrialError::System { what: "the drive's file", source })?;
     let drive = DriveProcess::start(command, &socket, Timeouts::default())?;
     let address = Address::Unix(socket);
     let way = BackendChannel::new();

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_learns_its_degree_and_its_distance() {
+    fn amp_stream_learns_degree_and_distance() {
         let mut amp = amp(64);
         assert_eq!([miss(&mut amp, 0), miss(&mut amp, 8)], [8, 80], "two reads make a stream");
         (2..9).for_each(|n| assert_eq!(hit(&mut amp, 8 * n), None));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_evicted_unread_makes_sets_smaller_and_later() {
+    fn amp_unread_evictions_shrink_and_delay_sets() {
         let mut amp = amp(64);
         miss(&mut amp, 0);
         miss(&mut amp, 8);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_between_each_other_learn_apart_and_the_oldest_is_forgotten() {
+    fn amp_interleaved_streams_learn_apart_oldest_forgotten() {
         let mut amp = amp(3);
         for n in 0..2 {
             (0..3).for_each(|stream| _ = miss(&mut amp, stream * 10_000 + 8 * n));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched_for_random_reads_or_behind_the_disk() {
+    fn amp_skips_random_reads_and_disk_end() {
         let mut random = amp(64);
         for n in 0..1_000 {
             let start = n * 7_919 % 1_000 * 900;

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_unit_is_aligned_and_ends_with_the_disk() {
+    fn prefetch_large_unit_aligned_within_disk() {
         let spec = PrefetchSpec::LargeFetchUnit { unit: Bytes::from_kib(32) };
         let mut large = Prefetcher::new(spec, Blocks::new(200));
         // The paper's example: a read of blocks 60 to 68 fetches blocks 0 to 127.
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn read_ahead_follows_the_missing_blocks_as_a_second_access() {
+    fn prefetch_read_ahead_is_second_access() {
         let spec = PrefetchSpec::ReadAhead { amount: Bytes::from_kib(32) };
         let mut ahead = Prefetcher::new(spec, Blocks::new(100));
         assert_eq!(plan(&mut ahead, 8..16), FetchPlan { fetch: 8..16, ahead_to: 80 });
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_prefetches_twice_its_length_up_to_the_maximum() {
+    fn prefetch_run_doubles_up_to_maximum() {
         let mut prefetcher = conditional(1, false);
         let ahead = |prefetcher: &mut Prefetcher, start: u64| {
             let plan = plan(prefetcher, start..start + 8);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_of_three_waits_for_the_third_segment() {
+    fn prefetch_trigger_3_waits_for_third_segment() {
         let mut prefetcher = conditional(3, false);
         let ahead: Vec<u64> = (0..4)
             .map(|segment| {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_forgets_the_run_that_was_not_read_for_longest() {
+    fn prefetch_directory_forgets_least_recent_run() {
         let forward = Directory::new(2);
         let mut prefetcher = Prefetcher { forward, ..conditional(1, false) };
         for start in [0, 10_000, 20_000] {
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descending_run_fetches_the_blocks_before_in_the_same_access() {
+    fn prefetch_descending_run_fetches_blocks_before() {
         let mut prefetcher = conditional(1, true);
         let starts = [3200, 3200 - 32, 3200 - 64];
         let before =

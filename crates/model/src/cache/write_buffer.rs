@@ -747,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn destaging_begins_above_the_high_mark_and_ends_below_the_low_one() {
+    fn destaging_runs_between_high_and_low_mark() {
         let mut buffer = buffer_of(spec(10));
         // Every other block, so that none has a dirty neighbour.
         write_blocks(&mut buffer, (0..8).map(|n| 2 * n));
@@ -759,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_written_again_is_the_last_to_go() {
+    fn block_written_again_goes_last() {
         let mut buffer = buffer_of(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
         write_blocks(&mut buffer, [0, 2, 4]);
         write_blocks(&mut buffer, [0]);
@@ -769,7 +769,7 @@ mod tests {
     }
 
     #[test]
-    fn dirty_neighbours_go_in_one_destage_and_clean_ones_do_not() {
+    fn destage_takes_dirty_neighbours_only() {
         let mut buffer = buffer_of(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
         write_blocks(&mut buffer, [3, 4]);
         buffer.write(20..22, at(5));
@@ -800,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_a_write_waits_until_a_destage_is_done() {
+    fn write_without_room_waits_for_destage() {
         let mut buffer = buffer_of(WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, ..spec(2) });
         write_blocks(&mut buffer, [0, 2]);
         assert_eq!(destages(&mut buffer), [], "a full buffer alone destages nothing");
@@ -831,7 +831,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_writes_whole_blocks_and_what_is_written_meanwhile_waits_for_the_next() {
+    fn gap_writes_whole_blocks_later_ones_wait() {
         let mut buffer = buffer_of(WriteBufferSpec { destage_in_gaps: true, ..spec(9) });
         buffer.write(8..28, at(1));
         let whole = |buffer: &mut WriteBuffer| {

@@ -74,15 +74,18 @@ impl Drive {
         };
         let outermost = self.layout().file_zones().find(with_data).map_or(0, |zone| zone.0);
         let innermost = self.layout().file_zones().rfind(with_data).map_or(0, |zone| zone.0);
-        let rate = |zone| self.sustained_rate_bytes_per_second(zone) * u64::from(self.actuators());
         Some(match quantity {
             Quantity::Capacity => self.total_blocks().bytes().get(),
             Quantity::MeanSeekRead => self.mean_seek(Op::Read).ns(),
             Quantity::MeanSeekWrite => self.mean_seek(Op::Write).ns(),
             Quantity::TrackToTrackRead => single(Op::Read),
             Quantity::TrackToTrackWrite => single(Op::Write),
-            Quantity::OuterRate => rate(outermost),
-            Quantity::InnerRate => rate(innermost),
+            Quantity::OuterRate => {
+                self.sustained_rate_bytes_per_second(outermost) * u64::from(self.actuators())
+            }
+            Quantity::InnerRate => {
+                self.sustained_rate_bytes_per_second(innermost) * u64::from(self.actuators())
+            }
             Quantity::RandomReads | Quantity::RandomWrites => return None,
         })
     }

@@ -72,9 +72,10 @@ impl Layout {
             .collect();
         // Zones of several surfaces take turns in the order of LBNs, so their segments interleave.
         segments.sort_unstable_by_key(|(segment, _)| segment.first_lbn);
-        let with_step = |first: u32| (first..zones.len() as u32).step_by(surfaces as usize);
         let surfaces_apart = if by_surface { surfaces } else { 0 };
-        let of_surface = (0..surfaces_apart).map(|surface| with_step(surface).collect()).collect();
+        let of_surface = (0..surfaces_apart)
+            .map(|surface| (surface..zones.len() as u32).step_by(surfaces as usize).collect())
+            .collect();
         // About 4,096 buckets: small enough for the cache, and few segments begin in each.
         let bucket_shift = (blocks / BUCKETS).max(1).next_power_of_two().ilog2();
         let buckets = (0..=(blocks >> bucket_shift))

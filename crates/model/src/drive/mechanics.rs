@@ -208,13 +208,15 @@ impl Drive {
         let zone = &self.layout.zones()[run.zone];
         let track_start = self.layout.track_start_in(run.zone, run.at);
         // Whole nanoseconds from here on, so that all estimates of a request agree exactly.
-        let edge = |sector| self.rotation.edge_ns(zone.sector_angle(track_start, sector));
-        let first = edge(run.at.sector);
+        let first = self.rotation.edge_ns(zone.sector_angle(track_start, run.at.sector));
         // A whole track begins and ends at the same edge: the forward distance would be zero.
         let span_ns = if run.blocks == zone.blocks_per_track() {
             self.rotation.period_ns()
         } else {
-            self.rotation.forward_ns(first, edge(run.at.sector + run.blocks))
+            self.rotation.forward_ns(
+                first,
+                self.rotation.edge_ns(zone.sector_angle(track_start, run.at.sector + run.blocks)),
+            )
         };
         TrackRun {
             track_start,
@@ -391,8 +393,8 @@ impl Drive {
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
         let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));
         // Transfers begin at whole sectors of several blocks.
-        let is_edge = |before: &u32| (run.sector + before).is_multiple_of(self.sector_blocks);
-        let rest = (sectors as u32..run.blocks).filter(is_edge);
+        let rest = (sectors as u32..run.blocks)
+            .filter(|before| (run.sector + before).is_multiple_of(self.sector_blocks));
         rest.map(|before| {
             let angle = zone.sector_angle(run.track_start, run.sector + before);
             let edge = self.rotation.edge_ns(angle);

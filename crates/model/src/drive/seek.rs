@@ -34,9 +34,6 @@ impl SeekCurve {
         write_settle: SimDuration,
     ) -> Self {
         assert_eq!(read.len(), write.len(), "one time a distance");
-        let table = |times: &[SimDuration], settle: SimDuration| -> Vec<u32> {
-            std::iter::once(0).chain(times.iter().map(|&t| narrow(t + settle))).collect()
-        };
         let read_ns = table(read, SimDuration::ZERO);
         let write_ns = table(write, write_settle);
         let floor = Floor::new(&read_ns, &write_ns).into();
@@ -143,6 +140,10 @@ impl SeekCurve {
         }
         SimDuration::from_ns(u64::try_from(sum / weights.max(1)).expect("mean of u32"))
     }
+}
+
+fn table(times: &[SimDuration], settle: SimDuration) -> Vec<u32> {
+    std::iter::once(0).chain(times.iter().map(|&t| narrow(t + settle))).collect()
 }
 
 fn narrow(time: SimDuration) -> u32 {

@@ -26,11 +26,10 @@ pub(super) fn sector_steps64(blocks_per_track: u64) -> u64 {
 
 impl TrackOrder {
     pub fn build(drive: &DriveSpec, zone: &ZoneSpec, key: &str) -> Result<Self, BuildDriveError> {
-        let odd_is_back = |phase| Turnaround { phase, mask: 1 };
         let turnaround = match drive.mapping {
             Mapping::Cylinder => Turnaround::NEVER,
-            Mapping::SerpentineByZone => odd_is_back(0),
-            Mapping::Serpentine => odd_is_back(zone.first_cylinder),
+            Mapping::SerpentineByZone => Turnaround { phase: 0, mask: 1 },
+            Mapping::Serpentine => Turnaround { phase: zone.first_cylinder, mask: 1 },
             Mapping::Band { cylinders: 0, .. } => {
                 return Err(invalid("mapping.band.cylinders", 0, "at least 1 is needed"));
             }

@@ -104,15 +104,14 @@ impl WriteBack {
             return None;
         }
         let near = buffer.dirty_near(start, end);
-        let id = |segment: usize| self.of(segment).id;
         let newest = near
             .clone()
             .filter(|&segment| buffer.segment(segment).overlaps(start, end))
-            .map(id)
+            .map(|segment| self.of(segment).id)
             .max()
             .unwrap_or(0);
         near.filter(|&segment| {
-            id(segment) >= newest && buffer.can_join(segment, start, end, combine)
+            self.of(segment).id >= newest && buffer.can_join(segment, start, end, combine)
         })
         .min()
     }

@@ -21,8 +21,8 @@ impl Candidate {
     /// one (Rosenblum and Ousterhout 1992, section 3.5). In whole numbers, so that it is exact.
     fn compare(&self, other: &Self, slots: u32) -> Ordering {
         let benefit = |c: &Self| u128::from(slots - c.live) * u128::from(c.age.ns());
-        let cost = |c: &Self| u128::from(slots + c.live);
-        (benefit(self) * cost(other)).cmp(&(benefit(other) * cost(self)))
+        (benefit(self) * u128::from(slots + other.live))
+            .cmp(&(benefit(other) * u128::from(slots + self.live)))
     }
 }
 

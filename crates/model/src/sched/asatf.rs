@@ -53,11 +53,14 @@ impl Asatf {
             }
             _ => {
                 // The oldest has no handicap, so no one with one of centuries is picked.
-                let handicap_ns = |arrival| {
-                    let handicap_ns = u64::try_from(most_ns - credit_ns(arrival));
-                    handicap_ns.unwrap_or(u64::MAX).min(HANDICAP_MAX_NS)
-                };
-                queue.take_least(moment, handicap_ns, total)
+                queue.take_least(
+                    moment,
+                    |arrival| {
+                        let handicap_ns = u64::try_from(most_ns - credit_ns(arrival));
+                        handicap_ns.unwrap_or(u64::MAX).min(HANDICAP_MAX_NS)
+                    },
+                    total,
+                )
             }
         }
     }

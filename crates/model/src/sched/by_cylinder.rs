@@ -291,12 +291,11 @@ struct Best {
 impl Best {
     #[inline]
     fn consider(&mut self, queue: &ByCylinder, key: u64, slot: u32, found: Found) {
-        let ties_earlier = || {
-            key == self.key
+        if key < self.key
+            || (key == self.key
                 && self.found.is_some()
-                && sequence(slot, queue) < sequence(self.slot, queue)
-        };
-        if key < self.key || ties_earlier() {
+                && sequence(slot, queue) < sequence(self.slot, queue))
+        {
             *self = Self { key, slot, found: Some(found) };
         }
     }

@@ -50,8 +50,8 @@ impl Policy for SptfSw {
             |_| 0,
             |request, limit_ns| {
                 let seek_ns = from_head.seek_ns(request.start);
-                let is_within = || request.total_ns(&from_head, window_ns).is_some();
-                (seek_ns <= limit_ns && is_within()).then_some(seek_ns)
+                (seek_ns <= limit_ns && request.total_ns(&from_head, window_ns).is_some())
+                    .then_some(seek_ns)
             },
         )
     }

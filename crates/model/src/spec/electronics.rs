@@ -71,8 +71,10 @@ impl ElectronicsSpec {
     /// the drive.
     pub fn command_overhead(&self) -> ByOp<SimDuration> {
         let (times, bus) = (self.overheads.unwrap_or_default(), self.bus.unwrap_or_default());
-        let time = |op| times.of(op, false, op) + bus.disconnect(op, op);
-        ByOp { read: time(Op::Read), write: time(Op::Write) }
+        ByOp {
+            read: times.of(Op::Read, false, Op::Read) + bus.disconnect(Op::Read, Op::Read),
+            write: times.of(Op::Write, false, Op::Write) + bus.disconnect(Op::Write, Op::Write),
+        }
     }
 
     /// The first value that cannot be: its key, the value, and what is allowed.
@@ -252,7 +254,10 @@ impl BufferSpec {
             let value = self.destage_after_idle.to_string();
             return Err(("electronics.buffer.destage_after_idle", value, rule));
         }
-        self.dirty.map_or(Ok(()), |dirty| dirty.check(self))
+        if let Some(dirty) = self.dirty {
+            dirty.check(self)?;
+        }
+        Ok(())
     }
 }
 

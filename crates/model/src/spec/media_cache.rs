@@ -42,29 +42,28 @@ const CACHE_EXTENTS_MAX: u32 = 1 << 22;
 
 impl MediaCacheSpec {
     pub(super) fn check(&self) -> Result<(), Impossible> {
-        let wrong = |key, value: String, rule: &str| Err((key, value, rule.to_owned()));
         let Self { band, size, start, extents, .. } = *self;
         if band.get() < UNIT || band.get() > BAND_MAX || !band.get().is_multiple_of(UNIT) {
             let rule = "whole multiples of 4 KiB up to 1 GiB are allowed";
-            return wrong("electronics.media_cache.band", band.to_string(), rule);
+            return Err(("electronics.media_cache.band", band.to_string(), rule.to_owned()));
         }
         if size < band || !size.get().is_multiple_of(UNIT) {
             let rule = "whole multiples of 4 KiB are allowed, a band at least";
-            return wrong("electronics.media_cache.size", size.to_string(), rule);
+            return Err(("electronics.media_cache.size", size.to_string(), rule.to_owned()));
         }
         if !start.get().is_multiple_of(UNIT) {
             let rule = "whole multiples of 4 KiB are allowed";
-            return wrong("electronics.media_cache.start", start.to_string(), rule);
+            return Err(("electronics.media_cache.start", start.to_string(), rule.to_owned()));
         }
         if !(1..=CACHE_EXTENTS_MAX).contains(&extents) {
             let rule = format!("1 to {CACHE_EXTENTS_MAX} are allowed");
-            return wrong("electronics.media_cache.extents", extents.to_string(), &rule);
+            return Err(("electronics.media_cache.extents", extents.to_string(), rule.to_owned()));
         }
         match self.clean_after_idle.filter(|idle| *idle > IDLE_MAX) {
             None => Ok(()),
             Some(idle) => {
                 let rule = format!("at most {IDLE_MAX} is allowed");
-                wrong("electronics.media_cache.clean_after_idle", idle.to_string(), &rule)
+                Err(("electronics.media_cache.clean_after_idle", idle.to_string(), rule.to_owned()))
             }
         }
     }

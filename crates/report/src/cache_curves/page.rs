@@ -1,9 +1,7 @@
 //! The curves as a page.
 
 use freewheel_model::cache::{CachePolicy, POLICIES};
-use freewheel_study::{
-    CacheCurves, MissRatio, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
-};
+use freewheel_study::{CacheCurves, MissRatio, ResponsePoint, Responses, SimulatedResponses};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
@@ -139,16 +137,19 @@ fn response_lines(
     simulated: &SimulatedResponses,
     value: fn(&ResponsePoint) -> f64,
 ) -> Vec<SizeLine> {
-    let line = |of: &PolicyResponses| {
-        let points: Vec<SizePoint> = of
-            .points
-            .iter()
-            .map(|at| SizePoint { size_bytes: at.size_bytes, value: value(at) })
-            .collect();
-        let (name, colour) = (of.title.into(), colour(curves, of.title));
-        SizeLine { name, colour, dots: points.clone(), points }
-    };
-    simulated.policies.iter().map(line).collect()
+    simulated
+        .policies
+        .iter()
+        .map(|of| {
+            let points: Vec<SizePoint> = of
+                .points
+                .iter()
+                .map(|at| SizePoint { size_bytes: at.size_bytes, value: value(at) })
+                .collect();
+            let (name, colour) = (of.title.into(), colour(curves, of.title));
+            SizeLine { name, colour, dots: points.clone(), points }
+        })
+        .collect()
 }
 
 fn shown(rows: &Rows) -> Markup {

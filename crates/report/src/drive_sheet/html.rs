@@ -1,6 +1,5 @@
 //! The page of a drive's data sheet.
 
-use freewheel_model::drive::spec::HeldOut;
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
@@ -54,13 +53,16 @@ impl DriveSheet {
     }
 
     fn held_out_table(&self) -> Markup {
-        let cells = |row: &HeldOut| -> Vec<String> {
-            let means = [row.measured_mean, row.foretold_mean, row.demerit];
-            let times = means.into_iter().chain([row.mechanics_demerit]);
-            let head = [row.requests.clone(), grouped(row.count)];
-            head.into_iter().chain(times.map(|time| fine_ms(time.ns() as f64))).collect()
-        };
-        let rows: Vec<Vec<String>> = self.held_out.iter().map(cells).collect();
+        let rows: Vec<Vec<String>> = self
+            .held_out
+            .iter()
+            .map(|row| -> Vec<String> {
+                let means = [row.measured_mean, row.foretold_mean, row.demerit];
+                let times = means.into_iter().chain([row.mechanics_demerit]);
+                let head = [row.requests.clone(), grouped(row.count)];
+                head.into_iter().chain(times.map(|time| fine_ms(time.ns() as f64))).collect()
+            })
+            .collect();
         html! {
             (table(
                 &["requests", "number", "mean, ms", "foretold, ms", "demerit, ms", "of the mechanics alone, ms"],
@@ -142,12 +144,11 @@ fn list<'a, N: maud::Render + 'a, T: AsRef<str> + 'a>(
 }
 
 fn check_row(row: &CheckRow) -> Markup {
-    let value = |value: u64| in_unit(value, row.unit);
     html! {
         tr {
             td { (row.title) }
-            td { (row.advertised.map_or("-".into(), value)) }
-            td { (value(row.modelled)) }
+            td { (row.advertised.map_or("-".into(), |value: u64| in_unit(value, row.unit))) }
+            td { (in_unit(row.modelled, row.unit)) }
             td { (row.deviation_share.map_or(String::new(), deviation)) }
             td { (row.ok.map_or(String::new(), |_| percent(row.tolerance_share))) }
             td { @match row.ok {

@@ -306,13 +306,12 @@ fn seeks(drive: &Drive, mut distances: Vec<u32>) -> Vec<SeekTime> {
     distances.sort_unstable();
     distances.dedup();
     distances.retain(|distance| (1..=drive.seek().distance_max()).contains(distance));
-    let time = |op, distance| drive.seek().time_ns(op, distance, false);
     distances
         .into_iter()
         .map(|distance_cylinders| SeekTime {
             distance_cylinders,
-            read_ns: time(Op::Read, distance_cylinders),
-            write_ns: time(Op::Write, distance_cylinders),
+            read_ns: drive.seek().time_ns(Op::Read, distance_cylinders, false),
+            write_ns: drive.seek().time_ns(Op::Write, distance_cylinders, false),
         })
         .collect()
 }

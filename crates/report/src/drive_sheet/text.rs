@@ -61,7 +61,6 @@ fn self_check(sheet: &DriveSheet) -> String {
     let mut table = Table::new("lrrrl");
     table.row(["self-check", "advertised", "modelled", "deviation", ""]);
     for check in &sheet.self_check {
-        let value = |value: u64| in_unit(value, check.unit);
         let mark = match check.ok {
             Some(true) => "ok",
             Some(false) => "off",
@@ -69,8 +68,8 @@ fn self_check(sheet: &DriveSheet) -> String {
         };
         table.row([
             check.title.to_owned(),
-            check.advertised.map_or("-".into(), value),
-            value(check.modelled),
+            check.advertised.map_or("-".into(), |value: u64| in_unit(value, check.unit)),
+            in_unit(check.modelled, check.unit),
             check.deviation_share.map_or(String::new(), deviation),
             mark.to_owned(),
         ]);
@@ -143,14 +142,13 @@ pub(crate) fn held_out(rows: &[HeldOut]) -> String {
     let of_mechanics = "of the mechanics alone";
     table.row(["held against the drive", "number", "mean", "foretold", "demerit", of_mechanics]);
     for row in rows {
-        let time = |time: SimDuration| ms(time.ns());
         table.row([
             row.requests.clone(),
             grouped(row.count),
-            time(row.measured_mean),
-            time(row.foretold_mean),
-            time(row.demerit),
-            time(row.mechanics_demerit),
+            ms(row.measured_mean.ns()),
+            ms(row.foretold_mean.ns()),
+            ms(row.demerit.ns()),
+            ms(row.mechanics_demerit.ns()),
         ]);
     }
     // The first are all of them.

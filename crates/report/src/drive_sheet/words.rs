@@ -137,18 +137,19 @@ fn size(blocks: u64) -> String {
 }
 
 fn overheads(spec: &OverheadSpec) -> [Words; 2] {
-    let both = |hit: AfterOp, miss: AfterOp, completion: SimDuration| {
-        let end = if completion == SimDuration::ZERO {
-            String::new()
-        } else {
-            format!(", and {} at its end", ms(completion))
-        };
-        format!("{} with the buffer, {} with the media{end}", after(hit), after(miss))
-    };
     [
         ("read command", both(spec.read_hit, spec.read_miss, spec.read_completion)),
         ("write command", both(spec.write_hit, spec.write_miss, spec.write_completion)),
     ]
+}
+
+fn both(hit: AfterOp, miss: AfterOp, completion: SimDuration) -> String {
+    let end = if completion == SimDuration::ZERO {
+        String::new()
+    } else {
+        format!(", and {} at its end", ms(completion))
+    };
+    format!("{} with the buffer, {} with the media{end}", after(hit), after(miss))
 }
 
 /// Sectors of the media, where they are no blocks.

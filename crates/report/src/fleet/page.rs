@@ -183,8 +183,7 @@ fn scrubs(report: &FleetReport) -> Markup {
         let all = report.rows.iter().filter_map(|row| row.numbers.as_ref());
         all.filter(|of| !of.is_overloaded)
     };
-    let all = || kept_up().filter_map(|of| of.idle_scrub);
-    let total = all().count();
+    let total = kept_up().filter_map(|of| of.idle_scrub).count();
     if total == 0 {
         return html! { p { "No scrub was tried." } };
     }
@@ -192,7 +191,8 @@ fn scrubs(report: &FleetReport) -> Markup {
     let bars: Vec<(&str, usize, usize)> = names
         .enumerate()
         .map(|(at, name)| {
-            let here = || all().filter(|of| class(of.seconds) == at);
+            let here =
+                || kept_up().filter_map(|of| of.idle_scrub).filter(|of| class(of.seconds) == at);
             (
                 name,
                 here().filter(|of| !of.is_noticed).count(),
@@ -345,7 +345,6 @@ fn spans(summary: &Summary) -> Markup {
 
 fn how(report: &FleetReport) -> Markup {
     let options = &report.options;
-    let yes = |is: bool| if is { "yes" } else { "no" };
     let rows = [
         ("hot from", percent(report.hot_share)),
         ("seed", options.seed.to_string()),
@@ -357,4 +356,8 @@ fn how(report: &FleetReport) -> Markup {
         dl { @for (name, value) in rows { dt { (prose(name)) } dd { (value) } } }
         p.note { "The report of a single drive is that of `freewheel study`, with everything." }
     }
+}
+
+fn yes(is: bool) -> &'static str {
+    if is { "yes" } else { "no" }
 }

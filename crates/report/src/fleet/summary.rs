@@ -163,14 +163,13 @@ fn count((part, advices): (Part, Vec<&FleetAdvice>)) -> Option<ChangeCount> {
         *titles.entry(&advice.title).or_default() += 1;
     }
     let (title, of_title) = titles.into_iter().max_by_key(|(_, count)| *count)?;
-    let gains = || advices.iter().map(|advice| advice.goal);
     Some(ChangeCount {
         part,
         title: title.to_owned(),
         of_title,
         drives: advices.len(),
-        change_median: quantile(gains(), 0.5)?,
-        change_least: gains().fold(f64::NEG_INFINITY, f64::max),
+        change_median: quantile(advices.iter().map(|advice| advice.goal), 0.5)?,
+        change_least: advices.iter().map(|advice| advice.goal).fold(f64::NEG_INFINITY, f64::max),
         cost_class: advices.iter().map(|advice| advice.cost_class).max()?,
     })
 }

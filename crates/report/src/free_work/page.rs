@@ -157,8 +157,13 @@ pub(crate) fn efficiency_chart(efficiency: &[Line]) -> Markup {
 /// decisions.
 pub(crate) fn nodes_chart(by_nodes: &ByNodes) -> Markup {
     let all = by_nodes.up_to().last().map_or(0, |(_, decisions)| decisions) as f64;
-    let percent = |(nodes, decisions): (u64, u64)| (nodes as f64, 100.0 * decisions as f64 / all);
-    let shares = line("decisions", by_nodes.up_to().map(percent).collect());
+    let shares = line(
+        "decisions",
+        by_nodes
+            .up_to()
+            .map(|(nodes, decisions)| (nodes as f64, 100.0 * decisions as f64 / all))
+            .collect(),
+    );
     let axes = Axes { x: "nodes of the search, at most", y: "of the decisions, %", log_x: true };
     html! { @if all > 0.0 { (titled("How much decisions look at", "", &[shares], &axes)) } }
 }

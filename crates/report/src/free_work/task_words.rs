@@ -56,11 +56,10 @@ pub(super) fn delivered<const N: usize>(
     total: u64,
     ways: [(u64, &str); N],
 ) -> String {
-    let part = |amount: u64| part(amount, total);
     let ways: Vec<String> = ways
         .into_iter()
         .filter(|(amount, _)| *amount > 0)
-        .map(|(amount, way)| format!("{} {way}", part(amount)))
+        .map(|(amount, way)| format!("{} {way}", part(amount, total)))
         .collect();
     if ways.is_empty() {
         "nothing".to_owned()

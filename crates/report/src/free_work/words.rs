@@ -19,11 +19,13 @@ pub struct FreeWorkPart {
 pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     let Some(free) = &result.free else { return Vec::new() };
     let work = FreeWork::new(result);
-    let part = |title: &str, rows| FreeWorkPart { title: title.into(), rows };
     let mut parts = Vec::new();
     if let Some(work) = &work {
-        let task = |task| FreeWorkPart { title: title(task), rows: task_rows(task, work.arms) };
-        parts.extend(work.tasks.iter().map(task));
+        parts.extend(
+            work.tasks
+                .iter()
+                .map(|task| FreeWorkPart { title: title(task), rows: task_rows(task, work.arms) }),
+        );
         if work.tasks.len() > 1 {
             parts.push(part("All background tasks", together(work)));
         }
@@ -37,6 +39,10 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     }
     parts.extend(work.as_ref().map(|work| part("Decisions", decisions(work))));
     parts
+}
+
+fn part(title: &str, rows: Vec<(&'static str, String)>) -> FreeWorkPart {
+    FreeWorkPart { title: title.into(), rows }
 }
 
 /// Title of the part about a task.

@@ -84,20 +84,25 @@ fn table(study: &Study, best: &str) -> Markup {
         "p99",
         "busy",
     ];
-    let row = |(drive, run): (&DriveSummary, &PolicyRun)| {
-        let response = &run.result.response;
-        vec![
-            drive.model.clone(),
-            Bytes::new(drive.capacity_bytes).human_decimal(),
-            format!("{:.0}", 60e9 / drive.rotation_period_ns as f64),
-            crate::numbers::rate(drive.media_bytes_per_second),
-            run.title.clone(),
-            ms(response.mean_ns),
-            signed(relative(today, response.mean_ns)),
-            ms(response.p50_ns as f64),
-            ms(response.p99_ns as f64),
-            percent(run.result.utilisation),
-        ]
-    };
-    marked_table(&head, &all(study).map(row).collect::<Vec<_>>(), best)
+    marked_table(
+        &head,
+        &all(study)
+            .map(|(drive, run)| {
+                let response = &run.result.response;
+                vec![
+                    drive.model.clone(),
+                    Bytes::new(drive.capacity_bytes).human_decimal(),
+                    format!("{:.0}", 60e9 / drive.rotation_period_ns as f64),
+                    crate::numbers::rate(drive.media_bytes_per_second),
+                    run.title.clone(),
+                    ms(response.mean_ns),
+                    signed(relative(today, response.mean_ns)),
+                    ms(response.p50_ns as f64),
+                    ms(response.p99_ns as f64),
+                    percent(run.result.utilisation),
+                ]
+            })
+            .collect::<Vec<_>>(),
+        best,
+    )
 }

@@ -129,16 +129,23 @@ fn headline_nothing(study: &Study, changes: &Changes) -> String {
 }
 
 fn steps(together: &Combination) -> String {
-    let step = |step: &freewheel_study::changes::Step| {
-        format!(
-            "{} ({}) {} alone and {} on top of those before it",
-            step.title,
-            cost(&step.cost),
-            signed(step.alone),
-            signed(step.on_top)
-        )
-    };
-    format!("{}.", together.steps.iter().map(step).collect::<Vec<_>>().join("; "))
+    format!(
+        "{}.",
+        together
+            .steps
+            .iter()
+            .map(|step| {
+                format!(
+                    "{} ({}) {} alone and {} on top of those before it",
+                    step.title,
+                    cost(&step.cost),
+                    signed(step.alone),
+                    signed(step.on_top)
+                )
+            })
+            .collect::<Vec<_>>()
+            .join("; ")
+    )
 }
 
 fn independence(goal: Goal, together: &Combination) -> String {
@@ -364,20 +371,36 @@ fn table(changes: &Changes) -> Markup {
         "writes",
         "drive time",
     ];
-    let row = |tried: &Tried| {
-        let Effect { mean, least, most, p99, longest, reads, reads_p99, writes, drive_time } =
-            tried.effect;
-        let other = tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.of(goal)));
-        let first = [signed(mean), other, between(least, most)];
-        let shares = [p99, longest, reads, reads_p99, writes, drive_time].map(signed);
-        NotedRow {
-            name: tried.title.clone(),
-            note: cost_with_size(&tried.cost) + &against(tried),
-            warning: warnings(tried, goal).join(", "),
-            cells: first.into_iter().chain(shares).collect(),
-        }
-    };
-    noted_table(&head, &changes.tried.iter().map(row).collect::<Vec<_>>())
+    noted_table(
+        &head,
+        &changes
+            .tried
+            .iter()
+            .map(|tried| {
+                let Effect {
+                    mean,
+                    least,
+                    most,
+                    p99,
+                    longest,
+                    reads,
+                    reads_p99,
+                    writes,
+                    drive_time,
+                } = tried.effect;
+                let other =
+                    tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.of(goal)));
+                let first = [signed(mean), other, between(least, most)];
+                let shares = [p99, longest, reads, reads_p99, writes, drive_time].map(signed);
+                NotedRow {
+                    name: tried.title.clone(),
+                    note: cost_with_size(&tried.cost) + &against(tried),
+                    warning: warnings(tried, goal).join(", "),
+                    cells: first.into_iter().chain(shares).collect(),
+                }
+            })
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The cost in words, with how much of it.

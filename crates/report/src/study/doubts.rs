@@ -3,7 +3,7 @@
 //!
 //! The limits are far from any trace of a working host. Each is assumed, with its source beside it.
 
-use freewheel_sim::source::{InferredCompletions, ReplayMode};
+use freewheel_sim::source::ReplayMode;
 use freewheel_study::changes::Measured;
 use freewheel_study::{MeasuredPart, OtherReplay, REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, Layer, MISSING_COMPLETIONS_ONE_IN};
@@ -174,14 +174,13 @@ fn no_completions(study: &Study) -> Option<Finding> {
         return None;
     }
     let headline = "The trace records no completions, so which request waited for which is not known: both ways to replay it were tried.";
-    let of = |inferred: &InferredCompletions| {
+    let inferred = replay.inferred_completions.first().map(|inferred| {
         format!(
             "One way has the traced times. The other has completions of {}, which stand in: with responses half or twice as long, {} of the requests wait for another one.",
             inferred.drive,
             percent(inferred.parents.either)
         )
-    };
-    let inferred = replay.inferred_completions.first().map(of).unwrap_or_default();
+    }).unwrap_or_default();
     let finding = counted_in_trace(Topic::MissingCompletions, headline.to_owned());
     Some(
         finding
@@ -226,15 +225,13 @@ fn late(study: &Study) -> Option<Finding> {
     let fidelity = study.fidelity?;
     let delayed = fidelity.delayed_by_window;
     let share = delayed.requests as f64 / fidelity.requests.max(1) as f64;
-    let headline = || {
-        format!(
-            "In this replay {} of the requests come later than recorded, by {} ms on average: at most 64 are outstanding in it.",
-            percent(share),
-            ms(delayed.mean_ns as f64)
-        )
-    };
+    let headline = format!(
+        "In this replay {} of the requests come later than recorded, by {} ms on average: at most 64 are outstanding in it.",
+        percent(share),
+        ms(delayed.mean_ns as f64)
+    );
     (share > LATE).then(|| {
-        counted_in_trace(Topic::LateArrivals, headline())
+        counted_in_trace(Topic::LateArrivals, headline)
             .number("requests that come later", share, Unit::Share)
             .action("Look at `--replay arrivals` too, which keeps the recorded times.")
     })
@@ -267,8 +264,8 @@ fn burst(study: &Study) -> Option<Finding> {
 
 /// The largest share of the summed response that a slice has.
 fn share_of_a_slice(today: &Measured) -> f64 {
-    let sums_ns = || today.by_slice.iter().map(|slice| slice.sum_ns);
-    sums_ns().max().unwrap_or(0) as f64 / sums_ns().sum::<u128>().max(1) as f64
+    today.by_slice.iter().map(|slice| slice.sum_ns).max().unwrap_or(0) as f64
+        / today.by_slice.iter().map(|slice| slice.sum_ns).sum::<u128>().max(1) as f64
 }
 
 /// None where the times may be true.
@@ -294,15 +291,13 @@ fn fast(trace: &Character) -> Option<Finding> {
     let (seconds, requests) = (seconds(trace), trace.info.requests);
     let has_rate = requests >= REQUESTS_MIN && seconds > 0.0;
     let rate = requests as f64 / seconds;
-    let headline = || {
-        format!(
-            "The trace has {} in {}: is the unit of its times mistaken?",
-            counted(requests),
-            span_of_short(seconds)
-        )
-    };
+    let headline = format!(
+        "The trace has {} in {}: is the unit of its times mistaken?",
+        counted(requests),
+        span_of_short(seconds)
+    );
     (has_rate && rate > RATE_MAX).then(|| {
-        counted_in_trace(Topic::FastTrace, headline())
+        counted_in_trace(Topic::FastTrace, headline)
             .number("rate", rate, Unit::RequestsPerSecond)
             .action(CHECK_UNIT)
             .detail("A busy hard disk serves some hundred requests a second.")
@@ -314,9 +309,9 @@ fn short(study: &Study) -> Option<Finding> {
     let seconds = seconds(&study.trace);
     let has_requests = study.baseline().result.response.count >= REQUESTS_MIN;
     let headline =
-        || format!("The trace lasts {}: it shows a moment, not a load.", span_of_short(seconds));
+        format!("The trace lasts {}: it shows a moment, not a load.", span_of_short(seconds));
     (has_requests && seconds < SPAN_MIN_S).then(|| {
-        counted_in_trace(Topic::ShortTrace, headline())
+        counted_in_trace(Topic::ShortTrace, headline)
             .number("span", seconds, Unit::Seconds)
             .action("Record a minute at least.")
             .detail("The trace lacks the bursts and quiet times of minutes.")
@@ -352,14 +347,12 @@ fn span_of_short(seconds: f64) -> String {
 /// None where every request is one that a host sends.
 fn huge(trace: &Character) -> Option<Finding> {
     let largest = trace.sizes.read.max_bytes.max(trace.sizes.write.max_bytes);
-    let headline = || {
-        format!(
-            "The largest request asks for {}: is a column or a unit mistaken?",
-            Bytes::new(largest).human()
-        )
-    };
+    let headline = format!(
+        "The largest request asks for {}: is a column or a unit mistaken?",
+        Bytes::new(largest).human()
+    );
     (largest > REQUEST_MAX.get()).then(|| {
-        counted_in_trace(Topic::LargeRequests, headline())
+        counted_in_trace(Topic::LargeRequests, headline)
             .number("largest request", largest as f64, Unit::Bytes)
             .action("Check the columns of offset and size (`freewheel trace characterize` shows all sizes).")
             .detail(format!(
@@ -377,14 +370,12 @@ fn slow(trace: &Character) -> Option<Finding> {
         [times.read, times.write, times.flush].into_iter().flatten().collect();
     let longest = recorded.iter().map(|summary| summary.max_ns).max()?;
     let mean = recorded.iter().map(|summary| summary.mean_ns).fold(0.0, f64::max);
-    let headline = || {
-        format!(
-            "The trace records responses of up to {}: its times are those of a queue, or in a mistaken unit.",
-            span(longest as f64 / 1e9)
-        )
-    };
+    let headline = format!(
+        "The trace records responses of up to {}: its times are those of a queue, or in a mistaken unit.",
+        span(longest as f64 / 1e9)
+    );
     (longest > RESPONSE_MAX_NS || mean > RESPONSE_MEAN_MAX_NS).then(|| {
-        counted_in_trace(Topic::SlowResponses, headline())
+        counted_in_trace(Topic::SlowResponses, headline)
             .number("longest response", longest as f64 / 1e9, Unit::Seconds)
             .action("Check the unit of the times; `--replay arrivals` does not use the responses.")
             .detail(format!("The recorded means are {}.", means(trace)))
@@ -401,14 +392,12 @@ fn quick(trace: &Character) -> Option<Finding> {
     let times = &trace.response;
     let (count, sum_ns) = recorded_sum(&[times.read, times.write]);
     let mean_ns = sum_ns / count as f64;
-    let headline = || {
-        format!(
-            "The trace records responses of {:.2} us on average: is the unit of its times mistaken?",
-            mean_ns / 1e3
-        )
-    };
+    let headline = format!(
+        "The trace records responses of {:.2} us on average: is the unit of its times mistaken?",
+        mean_ns / 1e3
+    );
     (count >= REQUESTS_MIN && mean_ns < RESPONSE_MEAN_MIN_NS).then(|| {
-        counted_in_trace(Topic::FastResponses, headline())
+        counted_in_trace(Topic::FastResponses, headline)
             .number("mean response", mean_ns / 1e9, Unit::Seconds)
             .action(CHECK_UNIT)
             .detail(format!(
@@ -451,14 +440,12 @@ fn means(trace: &Character) -> String {
 /// None where every request is whole blocks.
 fn unaligned(trace: &Character) -> Option<Finding> {
     let (widened, requests) = (trace.info.widened, trace.info.requests);
-    let headline = || {
-        format!(
-            "{} parts of blocks, widened to whole ones of 512 B.",
-            part_asks_for(widened, requests)
-        )
-    };
+    let headline = format!(
+        "{} parts of blocks, widened to whole ones of 512 B.",
+        part_asks_for(widened, requests)
+    );
     (widened > 0).then(|| {
-        counted_in_trace(Topic::PartialBlocks, headline())
+        counted_in_trace(Topic::PartialBlocks, headline)
             .number("widened requests", widened as f64, Unit::Count)
             .action("Check that offsets are in bytes; record the trace at the block layer.")
             .detail("A drive serves whole blocks. Sizes and addresses here are those of the widened requests.")

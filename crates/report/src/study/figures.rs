@@ -50,25 +50,35 @@ type BinValue = fn(&RateBin) -> f64;
 fn over_the_trace(study: &Study, y: &'static str, values: &[(&str, BinValue)]) -> Figure {
     let rate = &study.trace.rate;
     let seconds = rate.bin_ns as f64 / 1e9;
-    let line = |(name, value): &(&str, BinValue)| {
-        let bins = rate.bins.iter().enumerate();
-        Line {
-            name: (*name).into(),
-            points: bins
-                .map(|(i, bin)| ((i as f64 + 0.5) * seconds, value(bin) / seconds))
-                .collect(),
-            dots: false,
-        }
-    };
     let axes = Axes { x: "time in the trace, s", y, log_x: false };
-    Figure::lines(values.iter().map(line).collect(), axes)
+    Figure::lines(
+        values
+            .iter()
+            .map(|(name, value)| {
+                let bins = rate.bins.iter().enumerate();
+                Line {
+                    name: (*name).into(),
+                    points: bins
+                        .map(|(i, bin)| ((i as f64 + 0.5) * seconds, value(bin) / seconds))
+                        .collect(),
+                    dots: false,
+                }
+            })
+            .collect(),
+        axes,
+    )
 }
 
 /// Shares of reads and of writes by size.
 pub(super) fn request_sizes(study: &Study) -> Figure {
     let sizes = &study.trace.sizes;
-    let all = || sizes.read.buckets.iter().chain(&sizes.write.buckets);
-    let ends: BTreeSet<u64> = all().map(|bucket| bucket.up_to_bytes).collect();
+    let ends: BTreeSet<u64> = sizes
+        .read
+        .buckets
+        .iter()
+        .chain(&sizes.write.buckets)
+        .map(|bucket| bucket.up_to_bytes)
+        .collect();
     let shares = |sizes: &SizeSummary| -> Vec<f64> {
         ends.iter()
             .map(|end| {

@@ -67,21 +67,20 @@ fn head_time(study: &Study) -> Finding {
         percent(head.rotate_share()),
         percent(head.transfer_share())
     );
-    let each = |sum_ns| ms(per_request(study, sum_ns));
     simulated(Topic::HeadTime, headline)
         .number("rotational latency, of head time", head.rotate_share(), Unit::Share)
         .figure(Figure::head_time(vec![figures::head_time_bar(run)]))
         .detail(format!(
             "The head takes {} ms a request {}{with_back}: {} ms seek, {} ms rotational latency, {} ms transfer.",
-            each(head.total_ns()),
+            ms(per_request(study, head.total_ns())),
             run.under(),
-            each(head.seek_ns),
-            each(head.rotate_ns),
-            each(head.transfer_ns)
+            ms(per_request(study, head.seek_ns)),
+            ms(per_request(study, head.rotate_ns)),
+            ms(per_request(study, head.transfer_ns))
         ))
         .detail(format!(
             "Freeblock scheduling can use the latency before requests, which is {} ms a request.",
-            each(head.rotate_ns - back_ns)
+            ms(per_request(study, head.rotate_ns - back_ns))
         ))
 }
 
@@ -397,12 +396,14 @@ fn placement(study: &Study) -> Option<Finding> {
 
 fn devices(study: &Study) -> Option<Finding> {
     let count = study.trace.info.devices.len();
-    let headline = || format!("The trace's {count} devices were laid end to end on one drive.");
     (count > 1).then(|| {
-        given(Topic::Devices, headline())
-            .number("devices", count as f64, Unit::Count)
-            .action("Use --device N to study one of them.")
-            .detail("One arm serves all devices here.")
+        given(
+            Topic::Devices,
+            format!("The trace's {count} devices were laid end to end on one drive."),
+        )
+        .number("devices", count as f64, Unit::Count)
+        .action("Use --device N to study one of them.")
+        .detail("One arm serves all devices here.")
     })
 }
 

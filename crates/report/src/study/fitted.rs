@@ -71,18 +71,6 @@ fn details(fit: &DriveFit) -> Vec<String> {
         values.rpm,
         ms(values.overhead_ns as f64),
     );
-    let half = |words: &str, half: &HalfFit| {
-        let of = |of: HalfResponses| {
-            format!("mean {}, median {}, p99 {}", ms(of.mean_ns), ms(of.p50_ns), ms(of.p99_ns))
-        };
-        format!(
-            "{words}, {} requests, in ms: recorded {}; simulated {}; demerit {}.",
-            grouped(half.requests),
-            of(half.recorded),
-            of(half.simulated),
-            ms(half.demerit_ns)
-        )
-    };
     vec![
         drive,
         half("As its file says, on the half that is fitted", &fit.before[0]),
@@ -97,4 +85,18 @@ fn details(fit: &DriveFit) -> Vec<String> {
             percent(LEFT_OUT)
         ),
     ]
+}
+
+fn half(words: &str, half: &HalfFit) -> String {
+    format!(
+        "{words}, {} requests, in ms: recorded {}; simulated {}; demerit {}.",
+        grouped(half.requests),
+        responses(half.recorded),
+        responses(half.simulated),
+        ms(half.demerit_ns)
+    )
+}
+
+fn responses(of: HalfResponses) -> String {
+    format!("mean {}, median {}, p99 {}", ms(of.mean_ns), ms(of.p50_ns), ms(of.p99_ns))
 }

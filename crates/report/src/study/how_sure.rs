@@ -1,8 +1,8 @@
 //! Certainty of a study: assumed values of the drive, and the fidelity of the replay.
 
 use freewheel_sim::fidelity::ReplayFidelity;
+use freewheel_study::AssumedValues;
 use freewheel_study::changes::{Changes, Variant};
-use freewheel_study::{AssumedValues, MovedValue};
 use freewheel_study::{DriveSummary, Study};
 use freewheel_units::grouped;
 use maud::{Markup, html};
@@ -196,9 +196,6 @@ fn inferred(study: &Study) -> String {
 }
 
 fn moved_rows(values: &AssumedValues) -> Vec<NotedRow> {
-    let changes = |value: &MovedValue| {
-        value.changes.iter().copied().map(signed).collect::<Vec<_>>().join(", ")
-    };
     values
         .moved
         .iter()
@@ -206,7 +203,7 @@ fn moved_rows(values: &AssumedValues) -> Vec<NotedRow> {
             name: value.key.to_owned(),
             note: value.by.to_owned(),
             warning: String::new(),
-            cells: vec![changes(value)],
+            cells: vec![value.changes.iter().copied().map(signed).collect::<Vec<_>>().join(", ")],
         })
         .collect()
 }

@@ -75,20 +75,23 @@ pub(super) fn policy(study: &Study) -> Finding {
     let traced = study.measured.requests as f64 / study.measured.seconds();
     let keeps_up =
         study.policies().filter(|run| study.overload_of(run).is_none() && is_short(run, study));
-    let finding = |headline| Finding::new(Topic::Policy, Confidence::Simulated, headline);
     let finding = match keeps_up.min_by(|a, b| mean(a).total_cmp(&mean(b))) {
-        Some(best) => finding(format!(
-            "Under {} this drive can serve this load, with a mean response time of {} ms.",
-            best.title,
-            ms(best.result.response.mean_ns)
-        ))
+        Some(best) => Finding::new(
+            Topic::Policy,
+            Confidence::Simulated,
+            format!(
+                "Under {} this drive can serve this load, with a mean response time of {} ms.",
+                best.title,
+                ms(best.result.response.mean_ns)
+            ),
+        )
         .number("mean response", best.result.response.mean_ns, Unit::Nanoseconds)
         .cost(Cost::Setting),
         None => {
             // `max_by` takes the last of equal ones, and the first is the simplest policy.
             let fastest = study.runs.iter().rev().max_by(|a, b| served(a).total_cmp(&served(b)));
             let fastest = fastest.expect("FCFS is always run");
-            finding(format!(
+            Finding::new(Topic::Policy, Confidence::Simulated, format!(
                 "No policy that was compared lets this drive serve this load: of {traced:.0} reads and writes a second it serves at most {:.0} ({}).",
                 served(fastest),
                 fastest.under()

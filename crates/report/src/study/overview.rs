@@ -121,7 +121,6 @@ struct Stage {
 
 /// The stages in the order in which a request goes through them.
 fn stages_of(stages: &Stages) -> Vec<Stage> {
-    let stage = |name, meaning, ns, colour| Stage { name, meaning, ns, colour };
     vec![
         stage("host queue", "before the drive has the command", stages.host_queue_ns(), "queue"),
         stage("drive queue", "other commands of the drive first", stages.drive_queue_ns, "waiting"),
@@ -131,6 +130,10 @@ fn stages_of(stages: &Stages) -> Vec<Stage> {
         stage("processing", "command processing", stages.overhead_ns, "processing"),
         stage("bus", "data to or from the host", stages.bus_ns, "bus"),
     ]
+}
+
+fn stage(name: &'static str, meaning: &'static str, ns: u128, colour: &'static str) -> Stage {
+    Stage { name, meaning, ns, colour }
 }
 
 fn share_of(stage: &Stage, all: &[Stage]) -> f64 {
@@ -238,12 +241,17 @@ const TAIL_UNITS: f64 = 100.0;
 
 /// Points of the line of 99th percentiles; the worst is at the top.
 fn tails(place_time: &PlaceTime, worst: u64) -> String {
-    let y = |p99: u64| TAIL_UNITS * (1.0 - p99 as f64 / worst as f64);
     place_time
         .p99_ns
         .iter()
         .enumerate()
-        .map(|(column, &p99)| format!("{:.1},{:.1}", column as f64 + 0.5, y(p99)))
+        .map(|(column, &p99)| {
+            format!(
+                "{:.1},{:.1}",
+                column as f64 + 0.5,
+                TAIL_UNITS * (1.0 - p99 as f64 / worst as f64)
+            )
+        })
         .collect::<Vec<_>>()
         .join(" ")
 }

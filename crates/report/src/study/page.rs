@@ -152,23 +152,36 @@ fn load(study: &Study) -> Markup {
 
 fn workload(study: &Study) -> Markup {
     let t = &study.trace;
-    let size = |bytes: u64| Bytes::new(bytes).human();
-    let mean = |bytes: f64| Bytes::new(bytes as u64).human();
-    let row = |name: &str, read: String, write: String| vec![name.to_string(), read, write];
     let rows = [
-        row("requests", grouped(t.info.reads), grouped(t.info.writes)),
-        row("with FUA", grouped(t.info.fua_reads), grouped(t.info.fua_writes)),
-        row("data", size(t.info.bytes_read), size(t.info.bytes_written)),
-        row("mean size", mean(t.sizes.read.mean_bytes), mean(t.sizes.write.mean_bytes)),
-        row("median size", size(t.sizes.read.median_bytes), size(t.sizes.write.median_bytes)),
-        row("largest", size(t.sizes.read.max_bytes), size(t.sizes.write.max_bytes)),
-        row(
+        operation_row("requests", grouped(t.info.reads), grouped(t.info.writes)),
+        operation_row("with FUA", grouped(t.info.fua_reads), grouped(t.info.fua_writes)),
+        operation_row("data", size(t.info.bytes_read), size(t.info.bytes_written)),
+        operation_row(
+            "mean size",
+            Bytes::new(t.sizes.read.mean_bytes as u64).human(),
+            Bytes::new(t.sizes.write.mean_bytes as u64).human(),
+        ),
+        operation_row(
+            "median size",
+            size(t.sizes.read.median_bytes),
+            size(t.sizes.write.median_bytes),
+        ),
+        operation_row("largest", size(t.sizes.read.max_bytes), size(t.sizes.write.max_bytes)),
+        operation_row(
             "sequential",
             percent(t.sequentiality.read_sequential_share),
             percent(t.sequentiality.write_sequential_share),
         ),
-        row("footprint", size(t.reuse.footprint_read_bytes), size(t.reuse.footprint_written_bytes)),
-        row("again", percent(t.reuse.read_again_share), percent(t.reuse.overwritten_share)),
+        operation_row(
+            "footprint",
+            size(t.reuse.footprint_read_bytes),
+            size(t.reuse.footprint_written_bytes),
+        ),
+        operation_row(
+            "again",
+            percent(t.reuse.read_again_share),
+            percent(t.reuse.overwritten_share),
+        ),
     ];
     html! {
         (table(&["", "reads", "writes"], &rows))
@@ -181,6 +194,14 @@ fn workload(study: &Study) -> Markup {
             " of the accesses. All touched data: " (size(t.info.footprint_bytes.unwrap_or(0))) "."
         }
     }
+}
+
+fn size(bytes: u64) -> String {
+    Bytes::new(bytes).human()
+}
+
+fn operation_row(name: &str, read: String, write: String) -> Vec<String> {
+    vec![name.to_string(), read, write]
 }
 
 fn words() -> Markup {

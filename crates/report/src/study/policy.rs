@@ -183,17 +183,20 @@ fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Findin
 
 /// Words for a load whose mean no policy lowers: the policy that lowers the mean of reads, if one does.
 fn reads_alone(study: &Study, baseline: &PolicyRun) -> String {
-    let mean = |run: &PolicyRun| run.result.read_response.mean_ns;
-    let best = study.policies().min_by(|a, b| mean(a).total_cmp(&mean(b)));
-    match best.filter(|best| 1.0 - mean(best) / mean(baseline) >= NOTICEABLE) {
+    let best = study.policies().min_by(|a, b| mean_read_ns(a).total_cmp(&mean_read_ns(b)));
+    match best.filter(|best| 1.0 - mean_read_ns(best) / mean_read_ns(baseline) >= NOTICEABLE) {
         None => String::new(),
         Some(best) => format!(
             " Reads alone do better under {}: {} ms instead of {} ms.",
             best.title,
-            ms(mean(best)),
-            ms(mean(baseline))
+            ms(mean_read_ns(best)),
+            ms(mean_read_ns(baseline))
         ),
     }
+}
+
+fn mean_read_ns(run: &PolicyRun) -> f64 {
+    run.result.read_response.mean_ns
 }
 
 /// Comparison of policies with the drive's own queue.

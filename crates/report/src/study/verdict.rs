@@ -40,9 +40,10 @@ pub(super) fn range(tried: &Tried, goal: Goal) -> String {
 
 /// The change of a quantity; of both replays where they differ.
 pub(super) fn range_of(tried: &Tried, of: impl Fn(&Effect) -> f64) -> String {
-    let values = || effects(tried).map(&of);
-    let (least, most) =
-        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let (least, most) = (
+        effects(tried).map(&of).fold(f64::INFINITY, f64::min),
+        effects(tried).map(&of).fold(f64::NEG_INFINITY, f64::max),
+    );
     if most - least < NOTICEABLE { signed(of(&tried.effect)) } else { between(least, most) }
 }
 

@@ -242,19 +242,20 @@ fn disks(context: &Context<'_>, cell: &Cell) -> [Row; 6] {
         let hottest = disks.max_by(|a, b| a.utilisation.total_cmp(&b.utilisation));
         1.0 + hottest.expect("32 disks").queue_mean
     };
-    let row = |what: &str, paper: f64, tolerance: f64, ours: f64| {
-        let row = context.row(&format!("Track, lambda 120: {what}"), "", paper, tolerance, ours);
-        with_reason(row, &KNOWN_DISKS, what)
-    };
     let mean_queue = 1.0 + mean(|disk| disk.queue_mean);
     [
-        row("mean utilisation", 0.79, 0.05, mean(|disk| disk.utilisation)),
-        row("hottest disk's utilisation", 0.94, 0.05, hottest(&cell.runs[0])),
-        row("hottest disk's utilisation, cooled", 0.89, 0.05, hottest(&cell.runs[1])),
-        row("mean queue", 3.5, 0.7, mean_queue),
-        row("hottest disk's queue", 10.3, 2.06, queue(0)),
-        row("hottest disk's queue, cooled", 5.5, 1.1, queue(1)),
+        disk_row(context, "mean utilisation", 0.79, 0.05, mean(|disk| disk.utilisation)),
+        disk_row(context, "hottest disk's utilisation", 0.94, 0.05, hottest(&cell.runs[0])),
+        disk_row(context, "hottest disk's utilisation, cooled", 0.89, 0.05, hottest(&cell.runs[1])),
+        disk_row(context, "mean queue", 3.5, 0.7, mean_queue),
+        disk_row(context, "hottest disk's queue", 10.3, 2.06, queue(0)),
+        disk_row(context, "hottest disk's queue, cooled", 5.5, 1.1, queue(1)),
     ]
+}
+
+fn disk_row(context: &Context<'_>, what: &str, paper: f64, tolerance: f64, ours: f64) -> Row {
+    let row = context.row(&format!("Track, lambda 120: {what}"), "", paper, tolerance, ours);
+    with_reason(row, &KNOWN_DISKS, what)
 }
 
 fn figure(cells: &[Cell]) -> Figure {

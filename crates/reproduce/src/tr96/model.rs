@@ -39,10 +39,16 @@ fn unit(disks: u32) -> u64 {
 /// which it keeps disks busy. The paper's has no scale; here it is a request of the mean size.
 fn figure_1(array: &Array) -> Figure {
     let disk = &array.model.disk;
-    let service = |disks: u32| disk.service_s(MEAN_KB, disks, Array::rules().service);
-    let busy = |disks: u32| f64::from(disks) * disk.service(MEAN_KB / f64::from(disks)).mean;
-    let drawn =
-        vec![line("service time", points(&service)), line("device-busy time", points(&busy))];
+    let drawn = vec![
+        line(
+            "service time",
+            points(&|disks: u32| disk.service_s(MEAN_KB, disks, Array::rules().service)),
+        ),
+        line(
+            "device-busy time",
+            points(&|disks: u32| f64::from(disks) * disk.service(MEAN_KB / f64::from(disks)).mean),
+        ),
+    ];
     lines("disks that serve a request of 260 KB", "ms", drawn)
 }
 
@@ -109,8 +115,14 @@ struct Grid<'a> {
 
 /// Sizes and loads, with the widths that a file of the size can have.
 fn sizes_and_loads() -> Vec<(u64, f64, Vec<u32>)> {
-    let widths = |kb| WIDTHS.into_iter().filter(|&disks| u64::from(disks) <= kb).collect();
-    SIZES_KB.into_iter().flat_map(|kb| LOADS.map(|load| (kb, load, widths(kb)))).collect()
+    SIZES_KB
+        .into_iter()
+        .flat_map(|kb| {
+            LOADS.map(|load| {
+                (kb, load, WIDTHS.into_iter().filter(|&disks| u64::from(disks) <= kb).collect())
+            })
+        })
+        .collect()
 }
 
 /// The worst choice of the model over all sizes and loads: how much longer responses are than with the

@@ -211,10 +211,15 @@ fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
     let ours = |rate: usize, method: usize| cells[rate * LOADED.len() + method].ms;
     let last = BY_RATE.len() - 1;
     let factor = |of: Of<'_>, method: usize| of(last, method) / of(last, OPT_140);
-    let of_both = |of: Of<'_>| factor(of, TRACK).min(factor(of, CYL));
     let quantity = "lambda 140: response of the better of Track and Cyl over Opt140's";
-    let of_paper = thousandths(of_both(&paper));
-    let both = context.row(quantity, "", of_paper, 0.2 * of_paper, of_both(&ours));
+    let of_paper = thousandths(factor(&paper, TRACK).min(factor(&paper, CYL)));
+    let both = context.row(
+        quantity,
+        "",
+        of_paper,
+        0.2 * of_paper,
+        factor(&ours, TRACK).min(factor(&ours, CYL)),
+    );
     let note = format!(
         "Track {:.2}, Cyl {:.2}; the paper: {:.2}, {:.2}, almost a factor of two",
         factor(&ours, TRACK),

@@ -19,9 +19,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
-use freewheel_sim::files::{
-    Arrivals, FilesExperiment, LoggedFile, LoggedUse, simulate, simulate_cooled,
-};
+use freewheel_sim::files::{Arrivals, FilesExperiment, LoggedUse, simulate, simulate_cooled};
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use rayon::prelude::*;
@@ -200,7 +198,7 @@ impl Web {
             boundary: Blocks::new(TRACK),
             heat: placing.heat(COLD_BLOCKS as f64, 0.0),
         };
-        let file = |(blocks, file): (&Blocks, &LoggedFile)| {
+        let asked = sizes.iter().zip(logged).map(|(blocks, file)| {
             let blocks = blocks.get();
             let stripes = stripes_of_unit(blocks, TRACK, DISKS);
             let of_run = cost.access_s(Blocks::new(blocks.div_ceil(u64::from(stripes.width))));
@@ -212,8 +210,7 @@ impl Web {
                 boundary: Blocks::new(TRACK),
                 heat: placing.heat(blocks as f64, head_time),
             }
-        };
-        let asked = sizes.iter().zip(logged).map(file);
+        });
         let files: Vec<FileOnDisks> = asked.chain((0..cold).map(|_| cold_file)).collect();
         let mut order: Vec<usize> = (0..files.len()).collect();
         let prng = &mut Prng::new(seed, "tr96 order of the web server's files");
@@ -262,17 +259,24 @@ impl WebArray {
 
     /// By heat in blocks as the paper has it, by heat in head time, and by that where a move's cost counts.
     fn coolings(&self, speedup: f64) -> [Cooling; 3] {
-        let by = |amount| cooling(amount, CoolingUnit::Extents, DELTA, STEP_REQUESTS);
         let head_time = head_time(&self.disks[0], 1.0);
         let rule = CoolingRule::Variance(SimDuration::from_ms_f64(1e3 * PAYBACK_S / speedup));
-        [by(HeatAmount::Blocks), by(head_time), Cooling { rule, ..by(head_time) }]
+        [
+            cooling(HeatAmount::Blocks, CoolingUnit::Extents, DELTA, STEP_REQUESTS),
+            cooling(head_time, CoolingUnit::Extents, DELTA, STEP_REQUESTS),
+            Cooling { rule, ..cooling(head_time, CoolingUnit::Extents, DELTA, STEP_REQUESTS) },
+        ]
     }
 
     /// Not cooled, and cooled in each way.
     fn all(&self, speedup: f64) -> Result<[Watched; 4], ConfigError> {
         let [blocks, head_time, priced] = self.coolings(speedup);
-        let run = |cooling| self.run(speedup, Placing::RoundRobin, cooling);
-        Ok([run(None)?, run(Some(blocks))?, run(Some(head_time))?, run(Some(priced))?])
+        Ok([
+            self.run(speedup, Placing::RoundRobin, None)?,
+            self.run(speedup, Placing::RoundRobin, Some(blocks))?,
+            self.run(speedup, Placing::RoundRobin, Some(head_time))?,
+            self.run(speedup, Placing::RoundRobin, Some(priced))?,
+        ])
     }
 }
 
@@ -480,15 +484,17 @@ impl Devices {
         let mut loads = vec![(0.0f64, 0u64); disks];
         let most = drive.blocks().get() / FRAGMENT;
         for (turn, &fragment) in order.iter().enumerate() {
-            let open = |disk: &usize| loads[*disk].1 < most;
             let disk = match placing {
                 Placing::ByHeat => (0..disks)
-                    .filter(open)
+                    .filter(|disk| loads[*disk].1 < most)
                     .min_by(|a, b| loads[*a].0.total_cmp(&loads[*b].0))
                     .expect("there is room"),
                 Placing::Random => {
                     let first = prng.below(disks as u64) as usize;
-                    (0..disks).map(|at| (first + at) % disks).find(open).expect("there is room")
+                    (0..disks)
+                        .map(|at| (first + at) % disks)
+                        .find(|disk| loads[*disk].1 < most)
+                        .expect("there is room")
                 }
                 // All fragments have one size: equal bytes is equal count.
                 _ => turn % disks,

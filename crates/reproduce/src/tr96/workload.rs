@@ -206,8 +206,18 @@ impl Array {
                 placement.insert(ExtentId(number), extent);
             }
         }
-        let file = |file| MappedFile { blocks, unit, first_extent: ExtentId(file * width), width };
-        let map = FileMap::new((0..count).map(file).collect(), placement, self.disks[0].blocks());
+        let map = FileMap::new(
+            (0..count)
+                .map(|file| MappedFile {
+                    blocks,
+                    unit,
+                    first_extent: ExtentId(file * width),
+                    width,
+                })
+                .collect(),
+            placement,
+            self.disks[0].blocks(),
+        );
         let load =
             FileLoad { blocks, request: blocks, rate: rate / f64::from(count), reads: READS };
         (map, vec![load; count as usize])

@@ -328,10 +328,13 @@ impl EmulatedDrive {
     /// The next event, if no command is submitted before.
     pub fn next_event(&self) -> Option<NextEvent> {
         let reply = self.replies.first_key_value().map(|((at, _), _)| NextEvent::Completion(*at));
-        let others = |time| self.spindle.map_or(time, |spindle| spindle.others(time));
         let inside = self.unit.next_event().map(|event| match event {
-            NextEvent::Completion(time) => NextEvent::Completion(others(time)),
-            NextEvent::Decision(time) => NextEvent::Decision(others(time)),
+            NextEvent::Completion(time) => {
+                NextEvent::Completion(self.spindle.map_or(time, |spindle| spindle.others(time)))
+            }
+            NextEvent::Decision(time) => {
+                NextEvent::Decision(self.spindle.map_or(time, |spindle| spindle.others(time)))
+            }
         });
         reply.into_iter().chain(inside).min_by_key(|event| event.time())
     }

@@ -99,18 +99,21 @@ pub(crate) const DRIVES_MAX: u32 = 100_000;
 
 /// Striping over the actuators, each of which is an arm. Each independent drive is a volume.
 pub(crate) fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError> {
-    let wrong = |message: String| Err(ConfigError::Array { message });
     let ArrayConfig { layout, drives, stripe_unit, .. } = *array;
     let drives = drives.unwrap_or(1);
     if !(1..=DRIVES_MAX).contains(&drives) {
-        return wrong(format!("`drives` is {drives}: 1 to {DRIVES_MAX} are allowed"));
+        return Err(ConfigError::Array {
+            message: format!("`drives` is {drives}: 1 to {DRIVES_MAX} are allowed"),
+        });
     }
     let unit = stripe_unit.get() / 512;
     let fits = (1..=drive.total_blocks().get()).contains(&unit) && stripe_unit.get() % 512 == 0;
     if drives > 1 && !fits {
-        return wrong(format!(
-            "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, from one block to the capacity of a drive"
-        ));
+        return Err(ConfigError::Array {
+            message: format!(
+                "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, from one block to the capacity of a drive"
+            ),
+        });
     }
     let drives = if layout == Layout::Striped { drives } else { 1 };
     Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))

@@ -42,7 +42,6 @@ fn bare(config: &SimConfig) -> String {
 
 /// Err for a key that asks for what the experiment does not have.
 pub(crate) fn check_effect(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
-    let wrong = |message: String| Err(ConfigError::WithoutEffect { message });
     let has_electronics = config.has_electronics(spec);
     if let (Some(depth), Some(_)) = (config.queue_depth, &config.host) {
         return wrong(format!(
@@ -73,6 +72,10 @@ pub(crate) fn check_effect(config: &SimConfig, spec: &DriveSpec) -> Result<(), C
         ));
     }
     Ok(())
+}
+
+fn wrong<T>(message: String) -> Result<T, ConfigError> {
+    Err(ConfigError::WithoutEffect { message })
 }
 
 /// Reason why a drive has no buffer in an experiment.

@@ -13,7 +13,6 @@ impl SimConfig {
 }
 
 pub(crate) fn check_measured(config: &SimConfig) -> Result<(), ConfigError> {
-    let wrong = |message: String| Err(ConfigError::Measured { message });
     let SimConfig { warm_up, slices, .. } = config;
     if !(0.0..1.0).contains(warm_up) {
         return wrong(format!("`warm_up` is {warm_up}: a share of 0 to below 1 is needed, as 0.4"));
@@ -36,4 +35,8 @@ pub(crate) fn check_measured(config: &SimConfig) -> Result<(), ConfigError> {
         }
         None => Ok(()),
     }
+}
+
+fn wrong<T>(message: String) -> Result<T, ConfigError> {
+    Err(ConfigError::Measured { message })
 }

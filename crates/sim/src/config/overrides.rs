@@ -33,9 +33,9 @@ pub(crate) fn read(
     if let Err(fault) = cache_preset::fill_in(&mut root, text) {
         return Ok(Err(fault));
     }
-    let of_files =
-        |fault| toml_faults::fault_of::<FilesWorkload>(&root, text, &FILES).unwrap_or(fault);
-    Ok(toml_faults::interpret(&root, text).map_err(of_files))
+    Ok(toml_faults::interpret(&root, text).map_err(|fault| {
+        toml_faults::fault_of::<FilesWorkload>(&root, text, &FILES).unwrap_or(fault)
+    }))
 }
 
 /// Takes those parameters out of the file's scheduler that another policy does not have, and no
@@ -150,7 +150,6 @@ fn entry<'v>(
     part: &str,
     next: Option<&&str>,
 ) -> Result<&'v mut toml::Value, String> {
-    let list_at = |parts: &[&str]| format!("`{}=[{{ ... }}]` sets the whole list", parts.join("."));
     match at {
         toml::Value::Table(table) => {
             let is_number = next.is_some_and(|next| next.parse::<usize>().is_ok());
@@ -177,6 +176,10 @@ fn entry<'v>(
             Err(format!("`{name}` is a value and has no keys"))
         }
     }
+}
+
+fn list_at(parts: &[&str]) -> String {
+    format!("`{}=[{{ ... }}]` sets the whole list", parts.join("."))
 }
 
 /// Fault with a way out. For a key in the file that an override has left without a meaning, it tells how to

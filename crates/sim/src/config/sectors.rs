@@ -29,10 +29,12 @@ pub(crate) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), 
             .and_then(|()| check_whole("pattern.size", size, least))
             .map_err(|message| ConfigError::Workload { message })?;
     }
-    let tasks = config.freeblock.as_ref().map_or(Ok(()), |tasks| tasks.check_sectors(least));
-    tasks.map_err(|message| ConfigError::Freeblock { message })?;
-    let cache = config.cache.as_ref().map_or(Ok(()), |cache| check_cache_sectors(cache, least));
-    cache.map_err(|message| ConfigError::Cache { message })?;
+    if let Some(tasks) = &config.freeblock {
+        tasks.check_sectors(least).map_err(|message| ConfigError::Freeblock { message })?;
+    }
+    if let Some(cache) = &config.cache {
+        check_cache_sectors(cache, least).map_err(|message| ConfigError::Cache { message })?;
+    }
     let array = &config.array;
     if array.layout == Layout::Striped && array.drives.unwrap_or(1) > 1 {
         check_whole("stripe_unit", array.stripe_unit, least)

@@ -248,7 +248,6 @@ pub(crate) fn check_workload(
     if let Workload::Closed { pattern, .. } | Workload::Open { pattern, .. } = workload {
         pattern.check(capacity).map_err(|message| ConfigError::Workload { message })?;
     }
-    let wrong = |message: String| Err(ConfigError::Workload { message });
     if let (Workload::Trace(TraceWorkload { file, .. }), Some(0)) =
         (workload, trace.map(|info| info.requests))
     {
@@ -287,6 +286,10 @@ pub(crate) fn check_workload(
         }
         _ => Ok(()),
     }
+}
+
+fn wrong<T>(message: String) -> Result<T, ConfigError> {
+    Err(ConfigError::Workload { message })
 }
 
 /// Largest factor by which arrivals become shorter.

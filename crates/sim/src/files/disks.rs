@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use freewheel_array::config::FilesWorkload;
 use freewheel_array::files::{Disk, FilesSetup, unsynchronised};
-use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::Blocks;
@@ -23,7 +22,6 @@ pub(crate) fn files_setup(
     sector_of: impl Fn(&DriveSpec) -> Blocks,
     seed: u64,
 ) -> Result<FilesSetup, ConfigError> {
-    let wrong = |message| ConfigError::Workload { message };
     let (specs, disks) = disks(workload, spec, drives)?;
     let sector = specs.iter().map(sector_of).max().unwrap_or(Blocks::new(1));
     check_whole("align", workload.align, sector.bytes()).map_err(wrong)?;
@@ -35,6 +33,10 @@ pub(crate) fn files_setup(
     // Files that do not fit are known before anything runs.
     setup.place().map_err(wrong)?;
     Ok(setup)
+}
+
+fn wrong(message: String) -> ConfigError {
+    ConfigError::Workload { message }
 }
 
 /// The disks: each turns at its own rate.
@@ -67,11 +69,10 @@ fn disks(
         let built = unsynchronised(spec, *count)
             .map_err(|source| library::DriveError::Build { origin: spec.name.clone(), source })?;
         // Each actuator of a drive is a separate disk.
-        let arms = |drive: Arc<Drive>| {
+        disks.extend(built.into_iter().flat_map(|drive| {
             let actuators = drive.actuators() as usize;
             (0..actuators).map(move |_| Disk { drive: Arc::clone(&drive), kind })
-        };
-        disks.extend(built.into_iter().flat_map(arms));
+        }));
     }
     Ok((specs.into_iter().map(|(spec, _)| spec).collect(), disks))
 }

@@ -199,11 +199,13 @@ fn simulate_on<S: Source>(
     let Some(cache) = experiment.cache else {
         return simulate_devices(experiment, arms, source, observer);
     };
-    let behind = |arm: Arm<_>| {
-        let cache = StorageCache::new(*cache, arm.drive.blocks());
-        behind_cache(arm, cache, experiment.policy.build()?, Sectors::default())
-    };
-    let arms = arms.into_iter().map(behind).collect::<Result<_, ConfigError>>()?;
+    let arms = arms
+        .into_iter()
+        .map(|arm| {
+            let cache = StorageCache::new(*cache, arm.drive.blocks());
+            behind_cache(arm, cache, experiment.policy.build()?, Sectors::default())
+        })
+        .collect::<Result<_, ConfigError>>()?;
     simulate_devices(experiment, arms, source, observer)
 }
 
@@ -215,15 +217,14 @@ fn simulate_devices<D: Device, S: Source>(
 ) -> Result<FilesResult, ConfigError> {
     let warm_up = (experiment.arrivals.count() as f64 * experiment.warm_up) as u64;
     let mut responses = Distribution::default();
-    let mut observe = |done: &Completion| {
+    let layout = VolumeLayout::Files(experiment.map);
+    let parts = RunParts::whole();
+    let tally = engine::tally(layout, None, &mut arms, source, parts, &mut |done: &Completion| {
         if done.request.tag >= warm_up {
             responses.record(done.response());
             observer(done);
         }
-    };
-    let layout = VolumeLayout::Files(experiment.map);
-    let parts = RunParts::whole();
-    let tally = engine::tally(layout, None, &mut arms, source, parts, &mut observe)?;
+    })?;
     let RunResult { disks, elapsed_ns, result_hash, .. } = tally.result();
     Ok(FilesResult { response: responses.summary(), disks, elapsed_ns, result_hash })
 }
@@ -234,18 +235,23 @@ fn arms<'p>(
     planners: impl Iterator<Item = Option<&'p mut dyn Planner>>,
     is_marked: bool,
 ) -> Result<Vec<Arm<Mechanics<'p>>>, ParsePolicyError> {
-    let arm = |((number, drive), planner): ((usize, &Arc<Drive>), Option<&'p mut dyn Planner>)| {
-        let errors = SeekErrors::new(drive, experiment.seed, number as u32);
-        let executor = ArmExecutor::new(errors);
-        let executor = match planner {
-            Some(planner) => executor.with_planner(planner),
-            None => executor,
-        };
-        let device = Mechanics::new(drive, executor);
-        let policy = experiment.policy.build()?;
-        let policy: Box<dyn Policy> =
-            if is_marked { Box::new(MarkedFirst::new(policy)) } else { policy };
-        Ok(Arm { drive: Arc::clone(drive), policy, device })
-    };
-    experiment.disks.iter().enumerate().zip(planners).map(arm).collect()
+    experiment
+        .disks
+        .iter()
+        .enumerate()
+        .zip(planners)
+        .map(|((number, drive), planner)| {
+            let errors = SeekErrors::new(drive, experiment.seed, number as u32);
+            let executor = ArmExecutor::new(errors);
+            let executor = match planner {
+                Some(planner) => executor.with_planner(planner),
+                None => executor,
+            };
+            let device = Mechanics::new(drive, executor);
+            let policy = experiment.policy.build()?;
+            let policy: Box<dyn Policy> =
+                if is_marked { Box::new(MarkedFirst::new(policy)) } else { policy };
+            Ok(Arm { drive: Arc::clone(drive), policy, device })
+        })
+        .collect()
 }

@@ -19,12 +19,22 @@ impl KeptRecords {
     /// says.
     pub fn with_cuts(&self, mut cut: impl FnMut(usize, &Record) -> SimDuration) -> Self {
         let mut earlier = SimDuration::ZERO;
-        let shift = |(number, record): (usize, &Record)| {
-            earlier += cut(number, record);
-            let at = |time: SimTime| SimTime::from_ns(time.ns().saturating_sub(earlier.ns()));
-            Record { arrival: at(record.arrival), completion: record.completion.map(at), ..*record }
-        };
-        Self::from(self.0.iter().enumerate().map(shift).collect::<Vec<Record>>())
+        Self::from(
+            self.0
+                .iter()
+                .enumerate()
+                .map(|(number, record)| {
+                    earlier += cut(number, record);
+                    let at =
+                        |time: SimTime| SimTime::from_ns(time.ns().saturating_sub(earlier.ns()));
+                    Record {
+                        arrival: at(record.arrival),
+                        completion: record.completion.map(at),
+                        ..*record
+                    }
+                })
+                .collect::<Vec<Record>>(),
+        )
     }
 }
 

@@ -128,10 +128,6 @@ impl Placement {
         capacity: Blocks,
         fit: Fit,
     ) -> Result<Self, PlacementError> {
-        let sized = |blocks: u64| {
-            let bytes = Blocks::new(blocks).bytes();
-            format!("{} ({} bytes)", bytes.human(), bytes.get())
-        };
         if fit == Fit::AsIs && space > capacity.get() {
             let (trace, drive) = (sized(space), sized(capacity.get()));
             return Err(PlacementError::TooLarge { trace, drive });
@@ -192,6 +188,11 @@ impl Placement {
         let room = u128::from((self.capacity / PIECE_BLOCKS).max(1));
         (u128::from(piece) * room / pieces) as u64 * PIECE_BLOCKS + within
     }
+}
+
+fn sized(blocks: u64) -> String {
+    let bytes = Blocks::new(blocks).bytes();
+    format!("{} ({} bytes)", bytes.human(), bytes.get())
 }
 
 /// Devices with their ends, laid end to end from a block on: their first blocks, and the end of the last.

@@ -54,7 +54,7 @@ fn cache_of_size_zero_changes_nothing() {
 
 /// Section 4 of tr03, technique by technique.
 #[test]
-fn the_two_systems_of_tr03_have_what_its_tables_say() {
+fn tr03_systems_match_paper_tables() {
     let poor = StorageCacheSpec::resource_poor();
     let mib = |size: u64| Bytes::new(size << 20);
     let idle = OpportunisticSpec {
@@ -80,7 +80,7 @@ fn the_two_systems_of_tr03_have_what_its_tables_say() {
 }
 
 #[test]
-fn the_two_systems_of_tr03_make_random_requests_faster() {
+fn tr03_systems_speed_random_requests() {
     let mean = |cache: Option<StorageCacheSpec>| {
         let mut config = SimConfig::parse(CLOSED, "test", &["electronics=false".into()]).unwrap();
         config.cache = cache;

@@ -147,11 +147,16 @@ fn by_response(simulated: &SimulatedResponses) -> Vec<Candidate> {
 
 fn by_miss_ratio(curves: &[PolicyCurve]) -> Vec<Candidate> {
     // Advice is about policies that ship: a storage system has no other.
-    let candidate = |curve: &PolicyCurve| {
-        let policy = curve.policy.shipped()?;
-        Some(Candidate { policy, values: curve.miss_ratios.iter().map(MissRatio::main).collect() })
-    };
-    curves.iter().filter_map(candidate).collect()
+    curves
+        .iter()
+        .filter_map(|curve| {
+            let policy = curve.policy.shipped()?;
+            Some(Candidate {
+                policy,
+                values: curve.miss_ratios.iter().map(MissRatio::main).collect(),
+            })
+        })
+        .collect()
 }
 
 /// The policy with the smallest value at a size; LRU if it is within [`POLICY_GAIN_MIN`] of that.

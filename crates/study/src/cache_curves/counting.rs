@@ -44,15 +44,17 @@ pub(super) fn count(
     let mut pass = Pass { placement, counters, chunk, requests: 0, counted, first_counted: None };
     let mut reader = reopen(trace, options.seed, info)?;
     let mut wrong = Ok(());
-    let observe = |record: &Record| {
-        if wrong.is_ok() {
-            wrong = pass.observe(record);
-        }
-    };
-    reader.read_through(observe, &mut |reader| {
-        let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
-        progress(CacheProgress::Counting { done, total });
-    })?;
+    reader.read_through(
+        |record| {
+            if wrong.is_ok() {
+                wrong = pass.observe(record);
+            }
+        },
+        &mut |reader| {
+            let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
+            progress(CacheProgress::Counting { done, total });
+        },
+    )?;
     wrong.map_err(ConfigError::from)?;
     pass.feed();
     Ok(pass.counted)

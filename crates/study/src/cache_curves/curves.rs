@@ -101,12 +101,19 @@ pub(super) fn count_misses(
         return Err(CacheCurvesError::NoCountedReads { file: file(options), warm_up });
     }
     let mut rest = all.into_iter();
-    let curve = |(policy, &length): (&ComparedPolicy, &usize)| {
-        let ratios = rest.by_ref().take(length).flat_map(|mut counter| counter.miss_ratios());
-        let (policy, title) = (policy.clone(), policy.title().to_owned());
-        PolicyCurve { policy, title, miss_ratios: ratios.collect() }
-    };
-    Ok((counted, policies.iter().zip(&lengths).map(curve).collect()))
+    Ok((
+        counted,
+        policies
+            .iter()
+            .zip(&lengths)
+            .map(|(policy, &length)| {
+                let ratios =
+                    rest.by_ref().take(length).flat_map(|mut counter| counter.miss_ratios());
+                let (policy, title) = (policy.clone(), policy.title().to_owned());
+                PolicyCurve { policy, title, miss_ratios: ratios.collect() }
+            })
+            .collect(),
+    ))
 }
 
 /// Caches of one policy at all sizes, in ascending order.
@@ -129,15 +136,17 @@ fn counters(
             each(&|capacity| CountedCache::new(*policy, capacity))
         }
         (ComparedPolicy::Shipped(policy), Some(share)) => {
-            let make = |capacity| KeyCache::new(*policy, capacity);
-            vec![Box::new(SampledPolicy::new(capacities, share, make))]
+            vec![Box::new(SampledPolicy::new(capacities, share, |capacity| {
+                KeyCache::new(*policy, capacity)
+            }))]
         }
         (ComparedPolicy::Own(own), None) => {
             each(&|capacity| CountedCache::with_policy(own.make(capacity), capacity))
         }
         (ComparedPolicy::Own(own), Some(share)) => {
-            let make = |capacity| KeyCache::with_policy(capacity, own.make(capacity));
-            vec![Box::new(SampledPolicy::new(capacities, share, make))]
+            vec![Box::new(SampledPolicy::new(capacities, share, |capacity| {
+                KeyCache::with_policy(capacity, own.make(capacity))
+            }))]
         }
         (ComparedPolicy::Belady, sample) => vec![Box::new(BestPossible::new(capacities, sample))],
     }
@@ -152,9 +161,10 @@ fn with_between(capacities: &[u32]) -> Vec<u32> {
         .windows(2)
         .flat_map(|pair| {
             let (low, factor) = (f64::from(pair[0]), f64::from(pair[1]) / f64::from(pair[0]));
-            let step =
-                |step: u32| low * libm::pow(factor, f64::from(step) / f64::from(BETWEEN + 1));
-            (1..=BETWEEN).map(step).map(|capacity| capacity as u32).collect::<Vec<_>>()
+            (1..=BETWEEN)
+                .map(|step| low * libm::pow(factor, f64::from(step) / f64::from(BETWEEN + 1)))
+                .map(|capacity| capacity as u32)
+                .collect::<Vec<_>>()
         })
         .collect();
     all.extend(capacities);

@@ -55,11 +55,13 @@ pub(crate) fn knees(
             split_lru(&mut curves, &capacities);
             let choices = choices_by_miss_ratio(&curves);
             let points = choices.iter().map(|choice| choice.value).collect::<Vec<_>>();
-            let knee = |at: usize| {
-                let choice = choices[at];
-                Knee { size: Bytes::new(choice.size_bytes), policy: choice.policy }
-            };
-            Ok(knees_of(&points).into_iter().map(knee).collect())
+            Ok(knees_of(&points)
+                .into_iter()
+                .map(|at| {
+                    let choice = choices[at];
+                    Knee { size: Bytes::new(choice.size_bytes), policy: choice.policy }
+                })
+                .collect())
         }
         // All reads are in the warm-up.
         Err(CacheCurvesError::NoCountedReads { .. }) => Ok(Vec::new()),

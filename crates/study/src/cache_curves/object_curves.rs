@@ -174,17 +174,19 @@ impl Uses {
     ) -> Result<Self, ObjectCurvesError> {
         let mut all: Vec<ObjectUse> = Vec::new();
         let trace = &options.trace;
-        let observe = |of: ObjectUse| {
-            if trace.device.is_none_or(|device| device == of.device) {
-                all.push(of);
-            }
-        };
         let report = &mut |reader: &TraceReader| {
             let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
             progress(CacheProgress::Reading { done, total });
         };
         // Without a seed's effect, as no time counts.
-        open(trace, 1)?.objects(observe, report)?;
+        open(trace, 1)?.objects(
+            |of| {
+                if trace.device.is_none_or(|device| device == of.device) {
+                    all.push(of);
+                }
+            },
+            report,
+        )?;
         if all.is_empty() {
             let device = trace.device.map(|device| format!(" of device {device}"));
             let (file, device) = (trace.file.display().to_string(), device.unwrap_or_default());

@@ -121,17 +121,20 @@ fn is_lru(policy: CachePolicy) -> bool {
 /// First the drive without a cache, then every policy at every size. All curves have the same sizes.
 fn runs(chosen: &[CachePolicy], curves: &[PolicyCurve]) -> Vec<Run> {
     let sizes = curves.first().map_or(&[][..], |curve| &curve.miss_ratios);
-    let of_policy = |&policy: &CachePolicy| {
-        sizes.iter().map(move |at| Run { policy, size_bytes: at.size_bytes })
-    };
     let without = Run { policy: CachePolicy::default(), size_bytes: 0 };
-    std::iter::once(without).chain(chosen.iter().flat_map(of_policy)).collect()
+    std::iter::once(without)
+        .chain(chosen.iter().flat_map(|&policy| {
+            sizes.iter().map(move |at| Run { policy, size_bytes: at.size_bytes })
+        }))
+        .collect()
 }
 
 fn points_of(policy: CachePolicy, runs: &[Run], points: &[ResponsePoint]) -> Vec<ResponsePoint> {
-    let has_cache = |run: &Run| run.policy == policy && run.size_bytes > 0;
     let pairs = runs.iter().zip(points);
-    pairs.filter(|(run, _)| has_cache(run)).map(|(_, &point)| point).collect()
+    pairs
+        .filter(|(run, _)| run.policy == policy && run.size_bytes > 0)
+        .map(|(_, &point)| point)
+        .collect()
 }
 
 /// Bench on which runs take place.
@@ -151,9 +154,12 @@ impl Bench<'_> {
         // An empty one would still read once for all requests that wait for the same block.
         experiment.config.cache = (run.size_bytes > 0).then_some(cache);
         let name = run.name();
-        let mut report =
-            |done, total| (self.progress)(CacheProgress::Running { run: &name, done, total });
-        let result = experiment.new_run().with_progress(&mut report).simulate()?;
+        let result = experiment
+            .new_run()
+            .with_progress(&mut |done, total| {
+                (self.progress)(CacheProgress::Running { run: &name, done, total })
+            })
+            .simulate()?;
         Ok(ResponsePoint {
             size_bytes: run.size_bytes,
             reads: result.read_response,

@@ -142,8 +142,8 @@ pub(super) fn ladder(footprint_bytes: u64) -> Vec<u32> {
         last.saturating_sub(LADDER_SIZES - 1)
     };
     let steps = (last - first).clamp(1, LADDER_SIZES - 1);
-    let power = |step| first + ((last - first) * step + steps / 2) / steps;
-    let mut powers: Vec<u32> = (0..=steps).map(power).collect();
+    let mut powers: Vec<u32> =
+        (0..=steps).map(|step| first + ((last - first) * step + steps / 2) / steps).collect();
     powers.dedup();
     powers.into_iter().map(|power| 1 << power).collect()
 }

@@ -296,18 +296,24 @@ fn orders(drive_queue: Option<u32>) -> Vec<Change> {
     let linux = linux.filter(|&policy| policy != PolicySpec::LinuxNone);
     let with_queue = policies.into_iter().chain(linux.filter(|_| drive_queue.is_some()));
     let one_at_a_time = policies.into_iter().filter(|_| drive_queue.is_some());
-    let of = |drive_queue| move |policy| Change::Policy { policy, drive_queue };
-    depths.chain(with_queue.map(of(true))).chain(one_at_a_time.map(of(false))).collect()
+    depths
+        .chain(with_queue.map(move |policy| Change::Policy { policy, drive_queue: true }))
+        .chain(one_at_a_time.map(move |policy| Change::Policy { policy, drive_queue: false }))
+        .collect()
 }
 
 /// 8 MiB, which prefetching is compared with, and the knees of the miss curve under the policy that misses
 /// least there and under LRU.
 fn read_caches(knees: &[Knee]) -> Vec<Change> {
-    let of = |size, policy| Change::ReadCache { size, policy };
-    let at_knee = |knee: &Knee| [of(knee.size, CachePolicy::Lru), of(knee.size, knee.policy)];
-    distinct(
-        std::iter::once(of(PREFETCH_CACHE, CachePolicy::Lru)).chain(knees.iter().flat_map(at_knee)),
-    )
+    distinct(std::iter::once(read_cache(PREFETCH_CACHE, CachePolicy::Lru)).chain(
+        knees.iter().flat_map(|knee| {
+            [read_cache(knee.size, CachePolicy::Lru), read_cache(knee.size, knee.policy)]
+        }),
+    ))
+}
+
+fn read_cache(size: Bytes, policy: CachePolicy) -> Change {
+    Change::ReadCache { size, policy }
 }
 
 fn prefetches() -> Vec<Change> {
@@ -335,15 +341,18 @@ fn write_buffers(setting: &BaseSystem) -> Vec<Change> {
     const FEW: u32 = 8;
     const MIB: u64 = 1 << 20;
     let hour = SimDuration::from_secs(3600);
-    let of = |size, max_age, destages| Change::WriteBuffer { size, max_age, destages };
     let sizes = [4, 16, 64, 256].map(|mib| Bytes::new(mib * MIB));
     let holds_all = sizes.iter().position(|&size| size >= setting.written);
     let sizes = &sizes[..=holds_all.unwrap_or(sizes.len() - 1)];
-    let few = sizes.iter().map(|&size| of(size, hour, FEW));
+    let few = sizes.iter().map(|&size| write_buffer(size, hour, FEW));
     let many = setting.drive_queue.filter(|&depth| depth > FEW);
-    let many = many.map(|depth| of(sizes[sizes.len() - 1], hour, depth));
-    let small = of(sizes[0], SimDuration::from_secs(30), FEW);
+    let many = many.map(|depth| write_buffer(sizes[sizes.len() - 1], hour, depth));
+    let small = write_buffer(sizes[0], SimDuration::from_secs(30), FEW);
     std::iter::once(small).chain(few.skip(1)).chain(many).collect()
+}
+
+fn write_buffer(size: Bytes, max_age: SimDuration, destages: u32) -> Change {
+    Change::WriteBuffer { size, max_age, destages }
 }
 
 /// Each once, in order of their first.

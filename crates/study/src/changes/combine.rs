@@ -124,10 +124,9 @@ impl ChangesBench<'_> {
         candidates: &[Candidate],
     ) -> Result<Option<(Combination, UnderReplays)>, ConfigError> {
         let goal = self.goal;
-        // Prefetching competes with the cache that it brings, against the system as it is.
-        let total = |candidate: &Candidate| candidate.run.gains(today, goal);
         let first = candidates.iter().filter(|of| PARTS.contains(&of.tried.change.part()));
-        let first = first.map(|of| (of, total(of)));
+        // Prefetching competes with the cache that it brings, against the system as it is.
+        let first = first.map(|of| (of, of.run.gains(today, goal)));
         let first = cheapest_of_best(first, |of| of.tried.cost);
         let replays = if self.other.is_some() { 2 } else { 1 };
         let mut runs_left = RUNS;

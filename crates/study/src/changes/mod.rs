@@ -206,8 +206,7 @@ pub(crate) fn try_changes(
         Candidate { tried, run: run.clone() }
     };
     let mut candidates: Vec<Candidate> = all.iter().zip(&measured).map(candidate).collect();
-    let surest = |candidate: &Candidate| candidate.tried.surest(goal);
-    candidates.sort_by(|a, b| surest(a).total_cmp(&surest(b)));
+    candidates.sort_by(|a, b| a.tried.surest(goal).total_cmp(&b.tried.surest(goal)));
     let together = bench.combine(&today, &candidates)?;
     let frontier = frontier::frontier(&today, &candidates, together.as_ref(), goal);
     Ok(Changes {
@@ -249,13 +248,16 @@ impl ChangesBench<'_> {
         variant: Option<&VariantOfSystem>,
     ) -> Result<Measured, ConfigError> {
         let run = self.work.begin(if changes.len() > 1 { combine::COMBINED } else { 1 });
-        let mut report = |done, total| run.at(done, total);
         let config = self.config(system, changes);
         let experiment = match variant {
             None => system.with_config(config)?,
             Some(variant) => variant.of(system, config)?,
         };
-        Ok(experiment.new_run().with_progress(&mut report).simulate()?.into())
+        Ok(experiment
+            .new_run()
+            .with_progress(&mut |done, total| run.at(done, total))
+            .simulate()?
+            .into())
     }
 }
 

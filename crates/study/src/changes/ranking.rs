@@ -32,10 +32,9 @@ pub(super) fn cheapest_of_best<T>(
     let best = all.min_by(|&a, &b| surest(a).total_cmp(&surest(b)))?;
     let choices = choices.into_iter().filter(|&(_, gains)| is_about_as_good(gains, best));
     // Of equal costs the best counts.
-    let by_cost = |(a, x): &(T, Gains), (b, y): &(T, Gains)| {
-        cost(a).cmp(&cost(b)).then(surest(*x).total_cmp(&surest(*y)))
-    };
-    choices.min_by(by_cost).map(|(choice, gains)| (choice, surest(gains)))
+    choices
+        .min_by(|(a, x), (b, y)| cost(a).cmp(&cost(b)).then(surest(*x).total_cmp(&surest(*y))))
+        .map(|(choice, gains)| (choice, surest(gains)))
 }
 
 impl Changes {

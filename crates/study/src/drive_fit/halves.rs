@@ -69,8 +69,8 @@ impl Recorded {
             .collect();
         let slice = by_tag.len().div_ceil(SLICES).max(1);
         let recorded = Self { by_tag, slice };
-        let is_enough = |first| recorded.half(first).flatten().count() >= least;
-        (is_enough(0) && is_enough(1)).then_some(recorded)
+        (recorded.half(0).flatten().count() >= least && recorded.half(1).flatten().count() >= least)
+            .then_some(recorded)
     }
 
     /// Requests with and without a response.

@@ -166,9 +166,8 @@ impl FitBench {
     /// Runs drives with these values, and says what each costs: the demerit of the half that is fitted.
     fn try_values(&mut self, all: &[FittedValues]) -> Result<Vec<f64>, ConfigError> {
         self.build_mechanics(all);
-        let run = |values: &FittedValues| self.halves(values);
         let runs: Vec<Option<[HalfFit; 2]>> =
-            all.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
+            all.par_iter().map(|values| self.halves(values)).collect::<Result<_, ConfigError>>()?;
         self.tried.extend(all.iter().copied().zip(runs.iter().copied()));
         Ok(runs.iter().map(|run| run.map_or(f64::INFINITY, |run| run[0].demerit_ns)).collect())
     }
@@ -198,15 +197,17 @@ impl FitBench {
         let Some((_, Some(mechanics))) = mechanics else { return Ok(None) };
         let experiment = mechanics.on_drive(values.with_electronics(mechanics.spec.clone()))?;
         let mut simulated = vec![None; self.recorded.requests()];
-        let mut observe = |completion: &Completion| {
-            if is_data(completion.request.op) {
-                let response = completion.response().ns() as f64;
-                if let Some(of_request) = simulated.get_mut(completion.request.tag as usize) {
-                    *of_request = Some(response);
+        experiment
+            .new_run()
+            .with_observer(&mut |completion: &Completion| {
+                if is_data(completion.request.op) {
+                    let response = completion.response().ns() as f64;
+                    if let Some(of_request) = simulated.get_mut(completion.request.tag as usize) {
+                        *of_request = Some(response);
+                    }
                 }
-            }
-        };
-        experiment.new_run().with_observer(&mut observe).simulate()?;
+            })
+            .simulate()?;
         Ok(Some(self.recorded.compare(&simulated)))
     }
 }

@@ -105,11 +105,13 @@ pub fn members(
     if traces.is_empty() {
         return Err(NotAFleet::Empty { folder: path.display().to_string() });
     }
-    let member = |(name, trace): (String, PathBuf)| {
-        let (server, bay) = place(&name);
-        FleetMember { trace, server, bay, drive: drive.to_owned(), name }
-    };
-    Ok(traces.into_iter().map(member).collect())
+    Ok(traces
+        .into_iter()
+        .map(|(name, trace)| {
+            let (server, bay) = place(&name);
+            FleetMember { trace, server, bay, drive: drive.to_owned(), name }
+        })
+        .collect())
 }
 
 /// Gives traces that would have one name the whole name of their file.
@@ -233,24 +235,22 @@ impl Places {
         let text =
             freewheel_trace::read_text(path).map_err(|error| NotAFleet::folder(path, error))?;
         let origin = path.display().to_string();
-        let wrong =
-            |line: u64, fault: String| NotAFleet::List { file: origin.clone(), line, fault };
         let mut reader =
             csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-        let heads = reader.headers().map_err(|error| wrong(1, error.to_string()))?.clone();
+        let heads = reader.headers().map_err(|error| wrong(&origin, 1, error.to_string()))?.clone();
         let known = ["trace", "drive", "server", "bay"];
         if let Some(unknown) = heads.iter().find(|head| !known.contains(head)) {
             let fault =
                 format!("the column `{unknown}` is not known; columns are {}", known.join(", "));
-            return Err(wrong(1, fault));
+            return Err(wrong(&origin, 1, fault));
         }
         let column = |name: &str| heads.iter().position(|head| head == name);
-        let trace =
-            column("trace").ok_or_else(|| wrong(1, "the column `trace` is missing".into()))?;
+        let trace = column("trace")
+            .ok_or_else(|| wrong(&origin, 1, "the column `trace` is missing".into()))?;
         let mut by_name = BTreeMap::new();
         for (number, row) in reader.records().enumerate() {
             let line = number as u64 + 2;
-            let row = row.map_err(|error| wrong(line, error.to_string()))?;
+            let row = row.map_err(|error| wrong(&origin, line, error.to_string()))?;
             let value = |name: &str| {
                 let text = column(name).and_then(|column| row.get(column)).unwrap_or_default();
                 (!text.is_empty()).then(|| text.to_owned())
@@ -280,6 +280,10 @@ impl Places {
         }
         Ok(())
     }
+}
+
+fn wrong(origin: &str, line: u64, fault: String) -> NotAFleet {
+    NotAFleet::List { file: origin.to_owned(), line, fault }
 }
 
 fn take(into: &mut String, from: &Option<String>) {

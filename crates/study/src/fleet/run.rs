@@ -150,8 +150,9 @@ impl Fleet {
     /// Err for a drive that does not exist, before any trace is read.
     pub fn check(&self) -> Result<(), FleetError> {
         let drives: BTreeSet<&str> = self.members.iter().map(|member| &*member.drive).collect();
-        let build = |name: &str| library::drive(name).map(drop).map_err(ConfigError::from);
-        drives.into_iter().try_for_each(|name| Ok(build(name)?))
+        drives
+            .into_iter()
+            .try_for_each(|name| Ok(library::drive(name).map(drop).map_err(ConfigError::from)?))
     }
 
     /// Studies the drives on `threads` threads, each drive on one. `output` is the table that the rows are for: those
@@ -165,22 +166,27 @@ impl Fleet {
         let rows = self.open(output)?;
         let pending = rows.pending(self.members.len());
         let (rows, next) = (Mutex::new(rows), AtomicUsize::new(0));
-        let work = || -> Result<(), FleetError> {
-            let alone = OneThread::new()?;
-            while let Some(&number) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let lock = || rows.lock().unwrap_or_else(PoisonError::into_inner);
-                let total = self.members.len() as u64;
-                let row = alone.row(self, number, &|| progress(lock().len() as u64, total));
-                let mut rows = lock();
-                rows.keep_row(row)?;
-                let done = rows.len() as u64;
-                drop(rows);
-                progress(done, total);
-            }
-            Ok(())
-        };
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+            let workers: Vec<_> = (0..threads.max(1))
+                .map(|_| {
+                    scope.spawn(|| -> Result<(), FleetError> {
+                        let alone = OneThread::new()?;
+                        while let Some(&number) = pending.get(next.fetch_add(1, Ordering::Relaxed))
+                        {
+                            let lock = || rows.lock().unwrap_or_else(PoisonError::into_inner);
+                            let total = self.members.len() as u64;
+                            let row =
+                                alone.row(self, number, &|| progress(lock().len() as u64, total));
+                            let mut rows = lock();
+                            rows.keep_row(row)?;
+                            let done = rows.len() as u64;
+                            drop(rows);
+                            progress(done, total);
+                        }
+                        Ok(())
+                    })
+                })
+                .collect();
             let ended = workers.into_iter().map(|worker| {
                 worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });

@@ -53,22 +53,32 @@ impl<'a> Course<'a> {
     pub fn progress(&self) -> [Line; 2] {
         let percent = |bytes: f64| 100.0 * bytes / (self.blocks * self.block_bytes);
         let potential = |at: &Progress| percent(self.potential_bytes(at.gaps));
-        let delivered = |at: &Progress| percent(at.blocks as f64 * self.block_bytes);
         // The potential ends with all blocks.
         let all = self.round.progress.iter().position(|at| potential(at) > 100.0);
         let until = all.unwrap_or(self.round.progress.len());
         [
-            line("delivered", self.points(&self.round.progress, delivered)),
+            line(
+                "delivered",
+                self.points(&self.round.progress, |at: &Progress| {
+                    percent(at.blocks as f64 * self.block_bytes)
+                }),
+            ),
             line("potential", self.points(&self.round.progress[..until], potential)),
         ]
     }
 
     /// Figure 9 (b): bandwidth in MB/s against % of the time.
     pub fn bandwidth(&self) -> [Line; 2] {
-        let delivered =
-            |stretch: &Segment| per_second(stretch.blocks as f64 * self.block_bytes, stretch);
-        let potential = |stretch: &Segment| per_second(self.potential_bytes(stretch.gaps), stretch);
-        [line("delivered", self.over(delivered)), line("potential", self.over(potential))]
+        [
+            line(
+                "delivered",
+                self.over(|stretch| per_second(stretch.blocks as f64 * self.block_bytes, stretch)),
+            ),
+            line(
+                "potential",
+                self.over(|stretch| per_second(self.potential_bytes(stretch.gaps), stretch)),
+            ),
+        ]
     }
 
     /// Figure 9 (c): shares of the latency in % against % of the time.
@@ -80,11 +90,15 @@ impl<'a> Course<'a> {
     /// blocks in %. A sample of this many of the blocks would end there.
     pub fn efficiency(&self) -> Line {
         let progress = self.round.progress.iter().filter(|at| at.gaps.potential_ns > 0);
-        let point = |at: &Progress| {
-            let efficiency = 100.0 * self.delivered(at) / self.potential_bytes(at.gaps);
-            (100.0 * at.blocks as f64 / self.blocks, efficiency)
-        };
-        line("efficiency", progress.map(point).collect())
+        line(
+            "efficiency",
+            progress
+                .map(|at| {
+                    let efficiency = 100.0 * self.delivered(at) / self.potential_bytes(at.gaps);
+                    (100.0 * at.blocks as f64 / self.blocks, efficiency)
+                })
+                .collect(),
+        )
     }
 
     fn delivered(&self, at: &Progress) -> f64 {

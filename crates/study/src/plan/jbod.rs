@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use freewheel_array::rebalance::{BalanceDisk, BalanceFile, Balancer, DriveModel};
 use freewheel_model::drive::Drive;
-use freewheel_sim::library::{self, DriveError};
+use freewheel_sim::library;
 use freewheel_units::{BLOCK_BYTES, Blocks};
 
 use super::error::PlanError;
-use super::snapshot::{FileEntry, Snapshot, of_disk};
+use super::snapshot::{Snapshot, of_disk};
 
 /// Disks with their drives, and files in blocks.
 pub(super) struct Jbod {
@@ -29,20 +29,26 @@ impl Jbod {
     pub fn new(snapshot: &Snapshot, origin: Option<&Path>) -> Result<Self, PlanError> {
         let (drives, shingled) = drives(snapshot, origin)?;
         let numbers = snapshot.disk_numbers();
-        let file = |entry: &FileEntry| BalanceFile {
-            blocks: entry.size.blocks_rounded_up(),
-            request: entry.request.unwrap_or(entry.size).min(entry.size).blocks_rounded_up(),
-            rate: entry.rate,
-            disk: entry.disk.as_ref().map(|disk| numbers[disk]),
-        };
-        let files: Vec<BalanceFile> = snapshot.files.iter().map(file).collect();
+        let files: Vec<BalanceFile> = snapshot
+            .files
+            .iter()
+            .map(|entry| BalanceFile {
+                blocks: entry.size.blocks_rounded_up(),
+                request: entry.request.unwrap_or(entry.size).min(entry.size).blocks_rounded_up(),
+                rate: entry.rate,
+                disk: entry.disk.as_ref().map(|disk| numbers[disk]),
+            })
+            .collect();
         let capacities = capacities(snapshot, origin, &drives, &files)?;
         let rates: f64 = files.iter().map(|file| file.rate).sum();
         let reads: f64 = snapshot.files.iter().map(|entry| entry.rate * entry.reads).sum();
         let read_share = if rates > 0.0 { reads / rates } else { 1.0 };
         let (models, of_disks) = models(snapshot, &drives, read_share);
-        let disk = |(&blocks, &model)| BalanceDisk { model, blocks };
-        let disks = capacities.iter().zip(&of_disks).map(disk).collect();
+        let disks = capacities
+            .iter()
+            .zip(&of_disks)
+            .map(|(&blocks, &model)| BalanceDisk { model, blocks })
+            .collect();
         let reads = snapshot.files.iter().map(|entry| entry.reads).collect();
         Ok(Self { drives, shingled, models, disks, files, reads })
     }
@@ -64,8 +70,8 @@ fn drives(
             Some(known) => known.clone(),
             None => {
                 let drive = library::drive(&disk.drive);
-                let says = |error: DriveError| of_disk(origin, entry, "drive", error.to_string());
-                let (spec, drive) = drive.map_err(says)?;
+                let (spec, drive) =
+                    drive.map_err(|error| of_disk(origin, entry, "drive", error.to_string()))?;
                 (Arc::new(drive), spec.zoned.is_some())
             }
         };
@@ -93,7 +99,6 @@ fn capacities(
     for (entry, (disk, drive)) in snapshot.disks.iter().zip(drives).enumerate() {
         let used = used[entry];
         let size = disk.size.map_or(drive.blocks(), |size| Blocks::new(size.get() / BLOCK_BYTES));
-        let human = |blocks: Blocks| blocks.bytes().human_decimal();
         let (name, drive_name) = (&disk.name, &disk.drive);
         let wrong = |message: String| {
             let message = message + &actuators(drive);
@@ -116,6 +121,10 @@ fn capacities(
         all.push(size);
     }
     Ok(all)
+}
+
+fn human(blocks: Blocks) -> String {
+    blocks.bytes().human_decimal()
 }
 
 /// End of a message about a drive with several arms.

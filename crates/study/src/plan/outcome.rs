@@ -3,7 +3,7 @@
 use freewheel_array::files::{FileLoad, FileMap, MappedFile};
 use freewheel_array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_array::plan::{Effort, PartSums, half_interval};
-use freewheel_array::rebalance::{BalanceFile, Balancer, QueueLoad};
+use freewheel_array::rebalance::{Balancer, QueueLoad};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{Arrivals, FilesExperiment, FilesResult, simulate};
@@ -92,8 +92,8 @@ impl Outcome {
         }
         let mut outcome = None;
         if let Some(model_s) = response_s {
-            let show = |done| progress(name, done, simulated.requests);
-            let (result, uncertain_s) = simulated.run(jbod, balancer, &show)?;
+            let (result, uncertain_s) =
+                simulated.run(jbod, balancer, &|done| progress(name, done, simulated.requests))?;
             for (number, (disk, usage)) in (0..).zip(disks.iter_mut().zip(&result.disks)) {
                 disk.simulated_busy = (!balancer.is_lost(number)).then_some(usage.utilisation);
             }
@@ -138,14 +138,21 @@ impl Simulated {
         progress: &dyn Fn(u64),
     ) -> Result<(FilesResult, f64), ConfigError> {
         // Of a disk with a file that no disk can serve, the queue would grow to the end.
-        let is_served = |file: &BalanceFile| file.disk.is_none_or(|disk| !balancer.is_lost(disk));
-        let load = |(file, &reads): (&BalanceFile, &f64)| FileLoad {
-            blocks: file.blocks,
-            request: file.request,
-            rate: if is_served(file) { file.rate } else { 0.0 },
-            reads,
-        };
-        let loads: Vec<FileLoad> = balancer.files().iter().zip(&jbod.reads).map(load).collect();
+        let loads: Vec<FileLoad> = balancer
+            .files()
+            .iter()
+            .zip(&jbod.reads)
+            .map(|(file, &reads)| FileLoad {
+                blocks: file.blocks,
+                request: file.request,
+                rate: if file.disk.is_none_or(|disk| !balancer.is_lost(disk)) {
+                    file.rate
+                } else {
+                    0.0
+                },
+                reads,
+            })
+            .collect();
         let experiment = FilesExperiment {
             disks: &jbod.drives,
             map: &map(jbod, balancer),

@@ -58,9 +58,10 @@ impl PlaceSource {
         match self {
             Self::Snapshot(path) => Ok(Loaded::new(Snapshot::load(path)?)),
             Self::Trace { trace, drive, fragment, load_time } => {
-                let show = |done, total| progress("reading the trace", done, total);
                 let Traced { snapshot, times } =
-                    of_trace(trace, drive, *fragment, *load_time, show)?;
+                    of_trace(trace, drive, *fragment, *load_time, |done, total| {
+                        progress("reading the trace", done, total)
+                    })?;
                 Ok(Loaded { times: Some(times), ..Loaded::new(snapshot) })
             }
             Self::WebLog { file, drive, disks } => {
@@ -161,8 +162,12 @@ impl PlaceOptions {
     }
 
     fn simulated(&self, disks: usize) -> Simulated {
-        let usual = || (REQUESTS_A_DISK * disks as u64).max(REQUESTS_MIN);
-        Simulated { requests: self.requests.unwrap_or_else(usual), seed: self.seed }
+        Simulated {
+            requests: self
+                .requests
+                .unwrap_or_else(|| (REQUESTS_A_DISK * disks as u64).max(REQUESTS_MIN)),
+            seed: self.seed,
+        }
     }
 }
 
@@ -337,20 +342,17 @@ pub fn plan_place(
     let hopeless = names(jbod.balancer().hopeless().collect());
     let start = start(&snapshot, &jbod, options)?;
     let simulated = options.simulated(snapshot.disks.len());
-    let outcome = |name: &str, balancer: &Balancer<'_>, effort| {
-        Outcome::of(name, &jbod, balancer, effort, simulated, progress)
-    };
     let as_it_is = match placed_now(&snapshot) {
         true => "as it is",
         false => "as it is, new files by room",
     };
-    let before = outcome(as_it_is, &start, Effort::default())?;
+    let before = Outcome::of(as_it_is, &jbod, &start, Effort::default(), simulated, progress)?;
     let mut bytes = start.clone();
     let effort = equal_bytes(&jbod.disks, &mut bytes, &options.spec());
-    let equal_bytes = outcome("equal bytes", &bytes, effort)?;
+    let equal_bytes = Outcome::of("equal bytes", &jbod, &bytes, effort, simulated, progress)?;
     let Planned { balancer, placed, moves, effort, stopped } =
         Planned::new(&snapshot, &jbod, options)?;
-    let after = outcome("after the plan", &balancer, effort)?;
+    let after = Outcome::of("after the plan", &jbod, &balancer, effort, simulated, progress)?;
     Ok(PlacePlan {
         options: options.clone(),
         rate,
@@ -402,16 +404,20 @@ fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
             used[disk as usize] += file.blocks;
         }
     }
-    let disk = |(number, entry): (usize, &DiskEntry)| PlannedDisk {
-        name: entry.name.clone(),
-        drive: entry.drive.clone(),
-        size: jbod.disks[number].blocks.bytes(),
-        used: used[number].bytes(),
-        actuators: jbod.drives[number].actuators(),
-        is_shingled: jbod.shingled[number],
-        path: entry.path.clone(),
-    };
-    snapshot.disks.iter().enumerate().map(disk).collect()
+    snapshot
+        .disks
+        .iter()
+        .enumerate()
+        .map(|(number, entry)| PlannedDisk {
+            name: entry.name.clone(),
+            drive: entry.drive.clone(),
+            size: jbod.disks[number].blocks.bytes(),
+            used: used[number].bytes(),
+            actuators: jbod.drives[number].actuators(),
+            is_shingled: jbod.shingled[number],
+            path: entry.path.clone(),
+        })
+        .collect()
 }
 
 /// Without a plan: new files go where most room is, as union file systems put them.
@@ -488,13 +494,15 @@ impl<'j> Planned<'j> {
                 moves.push(PlannedMove { payback_s, makes_room, ends_endless_wait, ..planned });
             }
         };
-        let placed_file = |(file, (disk, after_moves)): (usize, (u32, usize))| PlacedFile {
-            file: snapshot.files[file].name.clone(),
-            disk: snapshot.disks[disk as usize].name.clone(),
-            bytes: snapshot.files[file].size,
-            after_moves,
-        };
-        let placed = placed.into_iter().map(placed_file).collect();
+        let placed = placed
+            .into_iter()
+            .map(|(file, (disk, after_moves))| PlacedFile {
+                file: snapshot.files[file].name.clone(),
+                disk: snapshot.disks[disk as usize].name.clone(),
+                bytes: snapshot.files[file].size,
+                after_moves,
+            })
+            .collect();
         Ok(Self { balancer, placed, moves, effort, stopped })
     }
 }
@@ -508,15 +516,11 @@ fn payback_s(moves: &[RankedMove]) -> f64 {
 
 fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) -> PlannedMove {
     let file = &snapshot.files[wanted.file];
-    let name = |disk: u32| snapshot.disks[disk as usize].name.clone();
     let path = relative(&file.name);
-    let is_twin = |other: &FileEntry| {
-        other.disk.as_ref() == Some(&name(wanted.to)) && relative(&other.name) == path
-    };
     PlannedMove {
         file: file.name.clone(),
-        from: name(wanted.from),
-        to: name(wanted.to),
+        from: disk_name(snapshot, wanted.from),
+        to: disk_name(snapshot, wanted.to),
         bytes: file.size,
         rate: file.rate,
         gain_s: wanted.gain_s,
@@ -526,8 +530,15 @@ fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) ->
         payback_s: wanted.payback_s(),
         makes_room: false,
         ends_endless_wait: false,
-        name_is_taken: snapshot.files.iter().any(is_twin),
+        name_is_taken: snapshot.files.iter().any(|other| {
+            other.disk.as_ref() == Some(&disk_name(snapshot, wanted.to))
+                && relative(&other.name) == path
+        }),
     }
+}
+
+fn disk_name(snapshot: &Snapshot, disk: u32) -> String {
+    snapshot.disks[disk as usize].name.clone()
 }
 
 fn why_stopped(why: NoMove, snapshot: &Snapshot) -> Stopped {
@@ -556,8 +567,10 @@ impl WhatIf {
         let mut all = Vec::new();
         for drive in &options.add {
             let name = (1..).map(|number| format!("added disk {number}"));
-            let is_free = |name: &String| snapshot.disks.iter().all(|disk| disk.name != *name);
-            let name = name.into_iter().find(is_free).expect("there are more names than disks");
+            let name = name
+                .into_iter()
+                .find(|name| snapshot.disks.iter().all(|disk| disk.name != *name))
+                .expect("there are more names than disks");
             let disk = DiskEntry { name, drive: drive.clone(), size: None, path: None };
             let mut more = snapshot.clone();
             more.disks.push(disk);

@@ -212,20 +212,25 @@ const REQUEST_MAX: Bytes = Bytes::new(100_000_000_000);
 
 /// Err for requests that no client sends.
 fn check_request(file: &FileEntry) -> Result<(), Fault> {
-    let wrong = |says: String| Err(("request", says));
     match file.request {
-        Some(Bytes::ZERO) => wrong("is 0: leave the key out for requests of the whole file".into()),
+        Some(Bytes::ZERO) => {
+            wrong_request("is 0: leave the key out for requests of the whole file".into())
+        }
         Some(request) if request.min(file.size) > REQUEST_MAX => {
             let [request, most] = [request, REQUEST_MAX].map(Bytes::human_decimal);
-            wrong(format!("is {request}: at most {most} are allowed"))
+            wrong_request(format!("is {request}: at most {most} are allowed"))
         }
-        None if file.rate > 0.0 && file.size > WHOLE_MAX => wrong(format!(
+        None if file.rate > 0.0 && file.size > WHOLE_MAX => wrong_request(format!(
             "is missing, and `{}` has {}: give the mean size of its requests, as request = \"256KiB\"",
             file.name,
             file.size.human_decimal()
         )),
         _ => Ok(()),
     }
+}
+
+fn wrong_request<T>(says: String) -> Result<T, (&'static str, String)> {
+    Err(("request", says))
 }
 
 /// The path of a file below its disk, with single slashes between its parts alone.
@@ -256,8 +261,7 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     let text = read(path)?;
     let parse = |message: String| PlanError::Parse { path: path.into(), message };
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let broken = |error: csv::Error| parse(format!("{error}; {COLUMNS}"));
-    let headers = reader.headers().map_err(broken)?.clone();
+    let headers = reader.headers().map_err(|error| parse(format!("{error}; {COLUMNS}")))?.clone();
     if let Some(unknown) = headers.iter().find(|header| !COLUMN_NAMES.contains(header)) {
         let meant = did_you_mean(unknown, COLUMN_NAMES);
         return Err(parse(format!("line 1: there is no column `{unknown}`{meant}; {COLUMNS}")));
@@ -270,17 +274,16 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     let mut files = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| parse(unreadable(&error)))?;
-        let located = |key: &str, says: String| {
-            parse(format!("line {}: {key}: {says}", line_of(&text, &record)))
-        };
         let file: FileEntry = match record.deserialize(Some(&headers)) {
             Ok(file) => file,
             Err(error) => {
                 let (key, says) = csv_fault(&error, &headers, &record);
-                return Err(located(key, says));
+                return Err(parse(format!("line {}: {key}: {says}", line_of(&text, &record))));
             }
         };
-        faults.check(&file).map_err(|(key, says)| located(key, says))?;
+        faults.check(&file).map_err(|(key, says)| {
+            parse(format!("line {}: {key}: {says}", line_of(&text, &record)))
+        })?;
         files.push(file);
     }
     if files.is_empty() {

@@ -129,12 +129,17 @@ fn read(
     progress: &impl Fn(u64, u64),
     mut observe: impl FnMut(&Record),
 ) -> Result<(), PlanError> {
-    let reads_and_writes = |record: &Record| {
-        if matches!(record.op, Op::Read | Op::Write) {
-            observe(record);
-        }
-    };
-    first_pass(trace, open(trace, ANY_SEED)?, reads_and_writes, |_| {}, progress)?;
+    first_pass(
+        trace,
+        open(trace, ANY_SEED)?,
+        |record: &Record| {
+            if matches!(record.op, Op::Read | Op::Write) {
+                observe(record);
+            }
+        },
+        |_| {},
+        progress,
+    )?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{LoggedFile, LoggedUse};
+use freewheel_sim::files::LoggedUse;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 
 use super::error::{PlanError, wrong};
@@ -24,23 +24,27 @@ pub(super) fn of_web_log(
             path.display()
         ));
     }
-    let file = |file: &LoggedFile| FileEntry {
-        name: file.name.clone(),
-        size: file.bytes,
-        rate: file.requests as f64 / span_s,
-        request: Some(Bytes::new(mean(file.answered, file.requests).max(BLOCK_BYTES))),
-        reads: 1.0,
-        disk: None,
-    };
-    let disk = |number: u32| DiskEntry {
-        name: format!("disk {}", number + 1),
-        drive: drive.to_owned(),
-        size: None,
-        path: None,
-    };
     let snapshot = Snapshot {
-        disks: (0..disks).map(disk).collect(),
-        files: log.files.iter().map(file).collect(),
+        disks: (0..disks)
+            .map(|number| DiskEntry {
+                name: format!("disk {}", number + 1),
+                drive: drive.to_owned(),
+                size: None,
+                path: None,
+            })
+            .collect(),
+        files: log
+            .files
+            .iter()
+            .map(|file| FileEntry {
+                name: file.name.clone(),
+                size: file.bytes,
+                rate: file.requests as f64 / span_s,
+                request: Some(Bytes::new(mean(file.answered, file.requests).max(BLOCK_BYTES))),
+                reads: 1.0,
+                disk: None,
+            })
+            .collect(),
         files_csv: None,
     };
     Ok((snapshot, log))

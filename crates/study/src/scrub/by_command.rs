@@ -90,11 +90,6 @@ pub(super) fn marked_runs(
 
 /// Marks of clients' commands and of the scrub's.
 fn commands(marks: CommandMarks, scrub: OutsideScrubConfig) -> CommandsConfig {
-    let limit = |inactive| DurationLimit {
-        inactive: Some(inactive),
-        active: None,
-        policy: LimitPolicy::Complete,
-    };
     match marks {
         CommandMarks::Priority => CommandsConfig {
             high_priority_first: Some(SCRUB_WAIT),
@@ -113,4 +108,8 @@ fn commands(marks: CommandMarks, scrub: OutsideScrubConfig) -> CommandsConfig {
             }
         }
     }
+}
+
+fn limit(inactive: SimDuration) -> DurationLimit {
+    DurationLimit { inactive: Some(inactive), active: None, policy: LimitPolicy::Complete }
 }

@@ -88,8 +88,8 @@ fn power_integral(from: f64, to: f64, rate: f64, at: f64, power: f64) -> f64 {
     let area = if (power - 1.0).abs() < 1e-6 {
         libm::log(from / to)
     } else {
-        let term = |x: f64| libm::pow(scaled(x, at), 1.0 - power);
-        (term(from) - term(to)) / (1.0 - power)
+        (libm::pow(scaled(from, at), 1.0 - power) - libm::pow(scaled(to, at), 1.0 - power))
+            / (1.0 - power)
     };
     area * at / rate
 }

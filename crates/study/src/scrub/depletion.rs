@@ -162,9 +162,8 @@ impl Scan<'_> {
 /// Divides a group where most of it is empty: no run shows that gaps reach blocks there.
 fn split<'r>(group: &'r [Run], groups: &mut Vec<&'r [Run]>) {
     let most = EMPTY * (group[group.len() - 1].1 - group[0].0) as f64;
-    let distance = |at: usize| group[at].0.saturating_sub(group[at - 1].1);
-    let widest = (1..group.len()).max_by_key(|&at| distance(at));
-    match widest.filter(|&at| distance(at) as f64 > most) {
+    let widest = (1..group.len()).max_by_key(|&at| group[at].0.saturating_sub(group[at - 1].1));
+    match widest.filter(|&at| group[at].0.saturating_sub(group[at - 1].1) as f64 > most) {
         Some(at) => {
             split(&group[..at], groups);
             split(&group[at..], groups);

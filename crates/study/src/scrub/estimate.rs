@@ -328,11 +328,10 @@ pub fn estimate(
     let setting = ProjectedScan { block_size, decisions, pace };
     let (scans, result) = scan(&experiment, &mut source, setting, around, progress)?;
     estimate.foreground_delay_ns = result.free.map_or(0, |free| free.time.foreground_delay_ns);
-    let arm = |(scan, share): (&Scanned, f64)| {
+    for (scan, share) in scans.iter().zip(gap_shares) {
         let arm = ArmScrub::new(scan, block_size, share, media_rate);
-        arm.with_idle_time(block_size, idle_bytes_per_second)
-    };
-    estimate.arms = scans.iter().zip(gap_shares).map(arm).collect();
+        estimate.arms.push(arm.with_idle_time(block_size, idle_bytes_per_second));
+    }
     let sum = |of: fn(&Effort) -> u64| scans.iter().map(|scan| of(&scan.effort)).sum::<u64>();
     estimate.decisions = sum(|effort| effort.decisions);
     estimate.nodes_mean = sum(|effort| effort.nodes) as f64 / estimate.decisions.max(1) as f64;
@@ -452,11 +451,12 @@ fn scan<S: Source>(
     let arms = experiment.striping.arms();
     let watch = Arc::new(Watch::default());
     watch.unfinished.store(arms.into(), Ordering::Relaxed);
-    let scan = |arm| {
-        let prng = Prng::new(experiment.config.seed, &format!("leaps {arm}"));
-        Projection::new(&experiment.drive, setting, prng, &watch)
-    };
-    let mut scans: Vec<Projection> = (0..arms).map(scan).collect();
+    let mut scans: Vec<Projection> = (0..arms)
+        .map(|arm| {
+            let prng = Prng::new(experiment.config.seed, &format!("leaps {arm}"));
+            Projection::new(&experiment.drive, setting, prng, &watch)
+        })
+        .collect();
     let whole = WHOLE * u64::from(arms);
     let total = whole + 1;
     let mut source = Until { source, watch: &watch, requests: setting.pace.requests };
@@ -480,15 +480,15 @@ fn scan<S: Source>(
         .with_observer(&mut report)
         .simulate_source(&mut source)?;
     progress(total, total);
-    let of = |scan: &Projection| Scanned {
+    let scans = scans.iter().map(|scan| Scanned {
         blocks: scan.blocks(),
         bursts: scan.bursts(),
         simulated: scan.simulated(),
         end: scan.end_of_scan(),
         effort: scan.effort(),
         work: scan.work(),
-    };
-    Ok((scans.iter().map(of).collect(), result))
+    });
+    Ok((scans.collect(), result))
 }
 
 /// A scan behind a source of one's own, to hold estimates to whole scans: of the arm of a drive that
@@ -562,8 +562,8 @@ impl BackgroundScan {
         let (first, last) = (bursts.first()?, bursts.last()?);
         let left = ((1.0 - read_share) * self.scan.blocks as f64).round() as u64;
         let blocks = left.checked_sub(last.to).filter(|&blocks| blocks > 0)?;
-        let until = |left| curve::potential_until(bursts, left);
-        let rate = blocks as f64 / (until(last.to)? - until(left)?);
+        let rate = blocks as f64
+            / (curve::potential_until(bursts, last.to)? - curve::potential_until(bursts, left)?);
         Some(rate / curve::rate(first))
     }
 

@@ -209,13 +209,12 @@ struct Alone {
 fn alone(experiment: &Experiment, work: &WorkCounter<'_>) -> Result<Vec<Alone>, ConfigError> {
     let run = work.begin(1);
     let mut alone: Vec<Alone> = Vec::new();
-    let mut observe = |completion: &Completion| {
-        let &Completion { request: Request { op, tag, .. }, arrival, end, .. } = completion;
-        alone.push(Alone { tag, op, arrival, end });
-    };
     experiment
         .new_run()
-        .with_observer(&mut observe)
+        .with_observer(&mut |completion: &Completion| {
+            let &Completion { request: Request { op, tag, .. }, arrival, end, .. } = completion;
+            alone.push(Alone { tag, op, arrival, end });
+        })
         .with_progress(&mut |done, total| run.at(done, total))
         .simulate()?;
     alone.sort_unstable_by_key(|request| request.tag);

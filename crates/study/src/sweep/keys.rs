@@ -17,14 +17,17 @@ impl FromStr for SweptKey {
     type Err = SweepError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = |reason| SweepError::Over { text: text.to_owned(), reason };
-        let (key, values) = text
-            .split_once('=')
-            .ok_or_else(|| wrong("write key=a,b,c, as workload.outstanding=1,4,16"))?;
+        let (key, values) = text.split_once('=').ok_or_else(|| SweepError::Over {
+            text: text.to_owned(),
+            reason: "write key=a,b,c, as workload.outstanding=1,4,16",
+        })?;
         let values: Vec<String> =
             separate(values).into_iter().map(|value| value.trim().to_owned()).collect();
         if key.trim().is_empty() || values.iter().any(String::is_empty) {
-            return Err(wrong("a key or a value is empty"));
+            return Err(SweepError::Over {
+                text: text.to_owned(),
+                reason: "a key or a value is empty",
+            });
         }
         Ok(Self { key: key.trim().to_owned(), values })
     }

@@ -142,15 +142,14 @@ impl Sweep {
         let chunks = pending.par_chunks(chunk.clamp(1, CHUNK_MAX));
         chunks.try_for_each(|numbers| {
             let configs = numbers.iter().map(|&number| (number, &self.configs[number]));
-            let mut keep = |row| {
+            run_each(configs, &self.loads, &|| progress(lock().len() as u64, total), &mut |row| {
                 let mut rows = lock();
                 rows.keep_row(row)?;
                 let done = rows.len() as u64;
                 drop(rows);
                 progress(done, total);
                 Ok(())
-            };
-            run_each(configs, &self.loads, &|| progress(lock().len() as u64, total), &mut keep)
+            })
         })
     }
 

@@ -39,8 +39,11 @@ impl RateBin {
     }
 
     fn of(record: &Record) -> Self {
-        let bytes_of = |op| if record.op == op { record.bytes().get() } else { 0 };
-        Self { requests: 1, bytes_read: bytes_of(Op::Read), bytes_written: bytes_of(Op::Write) }
+        Self {
+            requests: 1,
+            bytes_read: if record.op == Op::Read { record.bytes().get() } else { 0 },
+            bytes_written: if record.op == Op::Write { record.bytes().get() } else { 0 },
+        }
     }
 }
 

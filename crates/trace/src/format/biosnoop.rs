@@ -67,8 +67,8 @@ impl LineDecoder for Biosnoop {
 
     fn take_other(&mut self, line: &[u8]) -> Result<bool, Fault> {
         // A program that starts again prints its header again.
-        let is_no_request = |columns: Columns| columns.kind.text.starts_with(b"N");
-        Ok(is_header(line) || columns(line).is_ok_and(is_no_request))
+        Ok(is_header(line)
+            || columns(line).is_ok_and(|columns| columns.kind.text.starts_with(b"N")))
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -105,12 +105,11 @@ fn has_no_sector(sector: Token) -> bool {
 fn columns(line: &[u8]) -> Result<Columns<'_>, Fault> {
     let mut last = LastFields::new(line);
     let latency = last.next("LAT(ms)")?;
-    let has_point = |word: &[u8]| word.contains(&b'.');
-    if !has_point(latency.text) {
+    if !latency.text.contains(&b'.') {
         return Err(latency.fault("not a latency with a point"));
     }
     let queued = match last.peek() {
-        Some(word) if has_point(word) => Some(last.next("QUE(ms)")?),
+        Some(word) if word.contains(&b'.') => Some(last.next("QUE(ms)")?),
         _ => None,
     };
     if last.peek().is_some_and(|word| matches!(word, b"S" | b"R" | b"?")) {

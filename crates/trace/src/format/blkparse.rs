@@ -111,9 +111,11 @@ impl EventStream for Blkparse {
 }
 
 fn detect(head: &[u8]) -> bool {
-    let lines = || whole_lines(head).take_while(|line| !is_summary(line));
-    let parsed = lines().filter(|line| parse(line).is_ok()).count();
-    parsed > 0 && parsed * 2 >= lines().count()
+    let parsed = whole_lines(head)
+        .take_while(|line| !is_summary(line))
+        .filter(|line| parse(line).is_ok())
+        .count();
+    parsed > 0 && parsed * 2 >= whole_lines(head).take_while(|line| !is_summary(line)).count()
 }
 
 /// True if the line begins the sums over processors that `blkparse` prints last.

@@ -144,8 +144,10 @@ impl BlktraceLayout {
     fn parse(self, event: &[u8]) -> Result<Option<BlockEvent>, Fault> {
         let action = self.number(event, self.action, self.action_bytes);
         let Some(stage) = stage(action) else { return Ok(None) };
-        let number = |name, at, width| Number { name, value: self.number(event, at, width) };
-        let (sector, bytes) = (number("sector", 16, 8), number("bytes", 24, 4));
+        let (sector, bytes) = (
+            Number { name: "sector", value: self.number(event, 16, 8) },
+            Number { name: "bytes", value: self.number(event, 24, 4) },
+        );
         let flushes = action & FLUSH != 0;
         // A flush alone is marked as a read of no byte.
         let is_end = stage == Stage::Completed && bytes.value == 0;

@@ -50,19 +50,23 @@ pub(super) const ROW: Row = Row {
 
 /// True if the lines are fio's, and their fifth column is no priority: that is 0 or 1, or hexadecimal.
 fn has_offsets(head: &[u8]) -> bool {
-    let columns = |line: &[u8]| line.split(|&byte| byte == b',').count();
     // fio writes a blank after each comma, other formats of such columns do not.
     whole_lines(head).all(|line| line.windows(2).any(|pair| pair == b", "))
         && whole_lines(head).any(|line| {
             let fifth = line.split(|&byte| byte == b',').nth(WITH_OFFSET - 1).unwrap_or_default();
-            columns(line) >= WITH_PRIORITY || !matches!(fifth.trim_ascii(), b"0" | b"1")
+            line.split(|&byte| byte == b',').count() >= WITH_PRIORITY
+                || !matches!(fifth.trim_ascii(), b"0" | b"1")
         })
 }
 
 /// True if the values are no count: in a log of IOPS all are 1.
 fn has_latencies(head: &[u8]) -> bool {
-    let value = |line| -> Option<&[u8]> { <[u8]>::split(line, |&byte| byte == b',').nth(1) };
-    whole_lines(head).any(|line| value(line).is_some_and(|value| value.trim_ascii() != b"1"))
+    whole_lines(head)
+        .any(|line| second_column(line).is_some_and(|value| value.trim_ascii() != b"1"))
+}
+
+fn second_column(line: &[u8]) -> Option<&[u8]> {
+    <[u8]>::split(line, |&byte| byte == b',').nth(1)
 }
 
 /// Entries among which one may be earlier than that before it, as where logs were joined.

@@ -48,12 +48,13 @@ fn names_columns(line: &[u8]) -> bool {
 
 /// The names among `names` that are not among `others`, both separated by commas.
 fn without(names: &[u8], others: &[u8]) -> Vec<String> {
-    let split = |line: &[u8]| -> Vec<Vec<u8>> {
-        line.split(|&byte| byte == b',').map(|name| name.trim_ascii().to_vec()).collect()
-    };
-    let others = split(others);
-    let left = split(names).into_iter().filter(|name| !others.contains(name));
+    let others = columns(others);
+    let left = columns(names).into_iter().filter(|name| !others.contains(name));
     left.map(|name| printable(&name)).collect()
+}
+
+fn columns(line: &[u8]) -> Vec<Vec<u8>> {
+    line.split(|&byte| byte == b',').map(|name| name.trim_ascii().to_vec()).collect()
 }
 
 fn missing(header: &[u8]) -> Vec<String> {

@@ -83,7 +83,6 @@ impl BinaryDecoder for HpSrt {
     }
 
     fn parse(&mut self, bytes: &[u8]) -> Result<Record, Fault> {
-        let signed = |name, index| unsigned(name, word(index, bytes));
         if word(1, bytes) & 0xffff == u32::from(KIND_SUSPECT) {
             return Err(Fault::number(
                 "id",
@@ -91,13 +90,13 @@ impl BinaryDecoder for HpSrt {
                 "the tracer marked this request as suspect",
             ));
         }
-        let arrival = arrival(signed("sec", 2)?, signed("usec", 3)?)?;
-        let stop = signed("stop", 5)?;
+        let arrival = arrival(unsigned("sec", word(2, bytes))?, unsigned("usec", word(3, bytes))?)?;
+        let stop = unsigned("stop", word(5, bytes))?;
         let completion =
             completion_after(arrival, Number { value: arrival.ns() + stop.value * 1000, ..stop })?;
-        let sector = signed("sector", 7)?;
+        let sector = unsigned("sector", word(7, bytes))?;
         let offset = Number { value: sector.value * self.sector_bytes, ..sector };
-        let extent = Extent::of_bytes(offset, signed("bytes", 6)?)?;
+        let extent = Extent::of_bytes(offset, unsigned("bytes", word(6, bytes))?)?;
         Ok(Record {
             arrival,
             op: if word(11, bytes) & FLAG_READ != 0 { Op::Read } else { Op::Write },

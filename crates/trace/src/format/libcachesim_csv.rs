@@ -114,10 +114,16 @@ struct LibcachesimCsv {
 /// The columns that a header names.
 fn find(header: &[u8]) -> Option<Columns<4>> {
     let lower = header.strip_prefix(b"#").unwrap_or(header).to_ascii_lowercase();
-    let is_named = |name: &&str| {
-        lower.split(|&byte| byte == b',').any(|column| column.trim_ascii() == name.as_bytes())
+    let name = |names: &[&'static str]| {
+        names
+            .iter()
+            .find(|name| {
+                lower
+                    .split(|&byte| byte == b',')
+                    .any(|column| column.trim_ascii() == name.as_bytes())
+            })
+            .copied()
     };
-    let name = |names: &[&'static str]| names.iter().find(|name| is_named(name)).copied();
     let op = name(&OPERATIONS).unwrap_or(OPERATIONS[0]);
     Columns::find(&lower, [name(&TIMES)?, name(&OBJECTS)?, name(&SIZES)?, op], REQUIRED).ok()
 }

@@ -95,10 +95,11 @@ fn layout(head: &[u8]) -> Option<OracleLayout> {
 
 /// True if at least half of the records are such of this form, so that a dirty trace is recognised.
 fn is_layout(head: &[u8], layout: OracleLayout) -> bool {
-    let records = || head.chunks_exact(layout.bytes);
-    let times: Vec<u64> = records().map(|record| little_endian(record, 0, 4)).collect();
+    let times: Vec<u64> =
+        head.chunks_exact(layout.bytes).map(|record| little_endian(record, 0, 4)).collect();
     let back_steps = times.windows(2).filter(|pair| pair[1] < pair[0]).count();
-    let sure = records()
+    let sure = head
+        .chunks_exact(layout.bytes)
         .enumerate()
         .filter(|(number, record)| {
             is_ahead(*number, record, &layout)

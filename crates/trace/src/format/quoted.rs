@@ -74,10 +74,9 @@ impl Separator {
 
     /// Place of the decimal mark: the last separator, if it is a point or cannot be one of thousands.
     fn decimal_mark(self, text: &[u8]) -> Option<usize> {
-        let is_mark = |byte: &u8| matches!(byte, b'.' | b',');
-        let last = text.iter().rposition(is_mark)?;
+        let last = text.iter().rposition(|byte| matches!(byte, b'.' | b','))?;
         let is_alone = count(text[last], text) == 1;
-        let has_other = text.iter().any(|&byte| is_mark(&byte) && byte != text[last]);
+        let has_other = text.iter().any(|&byte| matches!(&byte, b'.' | b',') && byte != text[last]);
         let can_be_mark = text[last] == b'.' || has_other || self.0 == b';';
         (is_alone && can_be_mark).then_some(last)
     }

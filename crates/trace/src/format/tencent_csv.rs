@@ -115,8 +115,7 @@ fn unit(head: &[u8]) -> Option<Result<Unit, Unclear>> {
     }
     let records =
         || whole_lines(head).filter(|line| TencentCsv { unit: Unit::Bytes }.parse(line).is_ok());
-    let all_whole = |column| records().all(|line| is_whole(line, column));
-    Some(match (all_whole(1), all_whole(2)) {
+    Some(match (records().all(|line| is_whole(line, 1)), records().all(|line| is_whole(line, 2))) {
         // Five whole numbers may be anything: without a header most sizes must be those of pages.
         (false, _) if !whole_lines(head).any(is_header) && !most_are_pages(&sectors(head)) => {
             return None;

@@ -109,10 +109,12 @@ fn version(head: &[u8]) -> Option<VscsiLayout> {
 }
 
 fn is_layout(head: &[u8], layout: VscsiLayout) -> bool {
-    let records = || head.chunks_exact(layout.bytes).take(RECORDS_CHECKED);
-    let cmd = |record| Number { name: "cmd", value: little_endian(record, layout.cmd, 2) };
     // The version alone would accept zeros and other regular data; one known command rules most of them
     // out.
-    records().all(|record| little_endian(record, layout.ver, 2) >> 8 == u64::from(layout.version))
-        && records().any(|record| op(cmd(record)).is_ok())
+    head.chunks_exact(layout.bytes)
+        .take(RECORDS_CHECKED)
+        .all(|record| little_endian(record, layout.ver, 2) >> 8 == u64::from(layout.version))
+        && head.chunks_exact(layout.bytes).take(RECORDS_CHECKED).any(|record| {
+            op(Number { name: "cmd", value: little_endian(record, layout.cmd, 2) }).is_ok()
+        })
 }

@@ -53,14 +53,12 @@ pub(super) const ROW: Row = Row {
 /// of all kinds of events, and other events, may fill the beginning of a trace.
 fn detect(head: &[u8]) -> bool {
     let mut decoder = XperfCsv::default();
-    let mut names_reads = |line: &[u8]| {
+    whole_lines(head).any(|line| {
         line.starts_with(b"Disk")
             && line[4..].starts_with(b"Read,")
             && decoder.take_other(line) == Ok(true)
-    };
-    whole_lines(head).any(&mut names_reads)
-        || whole_lines(head).all(|line| line.starts_with(b"Disk"))
-            && whole_lines(head).any(|line| XperfCsv::default().parse(line).is_ok())
+    }) || whole_lines(head).all(|line| line.starts_with(b"Disk"))
+        && whole_lines(head).any(|line| XperfCsv::default().parse(line).is_ok())
 }
 
 struct XperfCsv {
@@ -70,9 +68,10 @@ struct XperfCsv {
 
 impl Default for XperfCsv {
     fn default() -> Self {
-        let find =
-            |header, count| Columns::find(header, NAMES, count).expect("it has these columns");
-        Self { transfer: find(PUBLISHED, NAMES.len()), flush: find(PUBLISHED_FLUSH, FLUSH) }
+        Self {
+            transfer: Columns::find(PUBLISHED, NAMES, NAMES.len()).expect("it has these columns"),
+            flush: Columns::find(PUBLISHED_FLUSH, NAMES, FLUSH).expect("it has these columns"),
+        }
     }
 }
 

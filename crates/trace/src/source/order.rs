@@ -202,8 +202,11 @@ fn from_bytes<T: Spill>(bytes: &[u8]) -> Located<T> {
         let bytes = &bytes[at * size_of::<u64>()..][..size_of::<u64>()];
         u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
     };
-    let some = |at| Some(word(at)).filter(|&value| value != NONE);
-    let at = Position { record: word(5), line: some(6), offset_bytes: some(7) };
+    let at = Position {
+        record: word(5),
+        line: Some(word(6)).filter(|&value| value != NONE),
+        offset_bytes: Some(word(7)).filter(|&value| value != NONE),
+    };
     (T::from_words([0, 1, 2, 3, 4].map(word)), at)
 }
 
@@ -226,12 +229,15 @@ struct PieceReader<T> {
 
 impl<T: Spill> Merged<T> {
     fn new(pieces: Pieces, last: vec::IntoIter<Located<T>>) -> io::Result<Self> {
-        let piece = |bounds: &[u64]| PieceReader {
-            next_byte: bounds[0],
-            end: bounds[1],
-            read: Vec::new().into_iter(),
-        };
-        let readers = pieces.bounds.windows(2).map(piece).collect();
+        let readers = pieces
+            .bounds
+            .windows(2)
+            .map(|bounds| PieceReader {
+                next_byte: bounds[0],
+                end: bounds[1],
+                read: Vec::new().into_iter(),
+            })
+            .collect();
         let mut merged = Self { file: pieces.file, readers, last, heads: BinaryHeap::new() };
         for piece in 0..=merged.readers.len() {
             merged.show(piece)?;

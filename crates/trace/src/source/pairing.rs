@@ -249,8 +249,9 @@ impl Pairing {
     /// Requests under way that share blocks with `data`: the one that has just its blocks, or all.
     fn overlapping(&self, device: u32, data: Transfer) -> Vec<Span> {
         // A write whose blocks are done waits for its flush only.
-        let has_blocks = |place: &Place| self.waiting_at(place.number).blocks_left > Blocks::ZERO;
-        self.under_way.sharing(device, data, has_blocks)
+        self.under_way.sharing(device, data, |place: &Place| {
+            self.waiting_at(place.number).blocks_left > Blocks::ZERO
+        })
     }
 
     /// Takes these blocks as done. `fua` says whether the command had it.

@@ -61,8 +61,9 @@ impl Spans {
         op: Op,
         start: u64,
     ) -> impl DoubleEndedIterator<Item = Span> {
-        let place = |number| Place::new(device, op, start, number);
-        self.ends.range(place(0)..=place(u64::MAX)).map(|(place, &end)| (*place, end))
+        self.ends
+            .range(Place::new(device, op, start, 0)..=Place::new(device, op, start, u64::MAX))
+            .map(|(place, &end)| (*place, end))
     }
 
     /// Numbers of the transfers that have just the blocks of `data`.
@@ -73,8 +74,10 @@ impl Spans {
 
     /// Numbers of the transfers that end at `end`.
     pub fn ending_at(&self, device: u32, op: Op, end: u64) -> impl Iterator<Item = Span> {
-        let place = |start| Place::new(device, op, start, 0);
-        let near = self.ends.range(place(end.saturating_sub(self.longest))..place(end));
+        let near = self.ends.range(
+            Place::new(device, op, end.saturating_sub(self.longest), 0)
+                ..Place::new(device, op, end, 0),
+        );
         near.filter(move |&(_, &other)| other == end).map(|(place, &end)| (*place, end))
     }
 

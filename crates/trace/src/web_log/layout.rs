@@ -32,8 +32,10 @@ impl LogLayout {
             let is_other = *format == Self::Wikipedia && !wikipedia::is_told_from_a_trace(line);
             !is_other && format.parse(line).is_ok()
         };
-        let parsed = |format: &Self| lines.iter().filter(|line| is_entry(format, line)).count();
-        formats.into_iter().find(|format| !lines.is_empty() && parsed(format) * 2 >= lines.len())
+        formats.into_iter().find(|format| {
+            !lines.is_empty()
+                && lines.iter().filter(|line| is_entry(format, line)).count() * 2 >= lines.len()
+        })
     }
 
     /// True if a line holds no entry. It may say how to read those below it.

@@ -58,11 +58,12 @@ impl HostPlace {
 
     /// The site of a line; empty where it names none.
     pub fn host<'a>(&self, line: &Parts<'a>) -> Cow<'a, [u8]> {
-        let first = || before_client(line.front);
         let host = match self {
-            Self::First => first(),
+            Self::First => before_client(line.front),
             Self::Behind(at) => behind(line.rest, *at).filter(|host| *host != b"-"),
-            Self::Nowhere => first().filter(|first| is_name(first) && port(first).is_some()),
+            Self::Nowhere => {
+                before_client(line.front).filter(|first| is_name(first) && port(first).is_some())
+            }
         };
         lower(host.unwrap_or_default())
     }

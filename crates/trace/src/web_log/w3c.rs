@@ -94,9 +94,11 @@ impl Columns {
     }
 
     fn time(&self, date: Option<&[u8]>, time: &[u8]) -> Result<u64, Fault> {
-        let text = |text| std::str::from_utf8(text).unwrap_or_default();
         let date = match date {
-            Some(date) => NaiveDate::parse_from_str(text(date), "%Y-%m-%d").ok(),
+            Some(date) => {
+                NaiveDate::parse_from_str(std::str::from_utf8(date).unwrap_or_default(), "%Y-%m-%d")
+                    .ok()
+            }
             None => self.date,
         };
         let Some(date) = date else {
@@ -106,7 +108,9 @@ impl Columns {
                 "no column and no line #Date: has it, as 2024-01-05",
             ));
         };
-        let of_day = NaiveTime::parse_from_str(text(time), "%H:%M:%S%.f").ok();
+        let of_day =
+            NaiveTime::parse_from_str(std::str::from_utf8(time).unwrap_or_default(), "%H:%M:%S%.f")
+                .ok();
         let ns = of_day.map(|of_day| ns(NaiveDateTime::new(date, of_day)));
         time_ns(ns, time, "not of the form 09:29:40, from 1970 to 2554")
     }

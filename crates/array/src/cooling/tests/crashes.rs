@@ -121,8 +121,7 @@ impl Machine {
         match prng.below(10) {
             0..3 => self.begin_client_write(prng),
             3..6 => self.go_on_with_a_client_write(prng),
-            6 if prng.chance(0.01) => _ = self.mover.cancel(),
-            7 if prng.chance(0.2) => self.go_on_with_a_client_flush(prng),
+            6 if prng.chance(0.2) => self.go_on_with_a_client_flush(prng),
             _ => self.go_on_with_the_move(prng),
         }
     }

@@ -139,7 +139,6 @@ fn pieces_keep_rate_and_obey_pause() {
     assert_eq!(mover.poll(at(510)), MoverState::Wait(at(600)));
     mover.pause();
     mover.resume();
-    mover.set_rate(None);
     finish_piece(&mut mover, &mut placement, at(600));
     // A pause does not keep a complete copy from its record.
     mover.pause();
@@ -149,54 +148,23 @@ fn pieces_keep_rate_and_obey_pause() {
 #[test]
 fn abandoned_move_leaves_map_unchanged() {
     let drain = MoverState::Do(MoveAction::Drain(part(1, 5, 10)));
-    for fails in [false, true] {
-        for steps in 0..10 {
-            let (mut placement, mut mover) = (placement(), mover(None));
-            let before = placement.clone();
-            mover.start(&mut placement, EXTENT, 1).unwrap();
-            for _ in 0..steps {
-                mover.poll(at(0));
-                mover.done(&mut placement);
-            }
-            if fails {
-                mover.poll(at(0));
-                mover.failed();
-            } else {
-                assert!(mover.cancel());
-            }
-            assert_ne!(placement, before, "the room is still taken");
-            assert_eq!(mover.route(EXTENT, span(0, 4)), Route::Valid);
-            assert_eq!(mover.poll(at(0)), drain);
-            let record = Relocated { extent: EXTENT, from: place(0, 20), to: place(1, 5) };
-            assert_eq!(mover.done(&mut placement), Progress::Cancelled(record));
-            assert_eq!(placement, before);
+    for steps in 0..10 {
+        let (mut placement, mut mover) = (placement(), mover(None));
+        let before = placement.clone();
+        mover.start(&mut placement, EXTENT, 1).unwrap();
+        for _ in 0..steps {
+            mover.poll(at(0));
+            mover.done(&mut placement);
         }
-    }
-}
-
-#[test]
-fn cancel_waits_and_loses_to_record() {
-    let (mut placement, mut mover) = (placement(), mover(None));
-    assert!(!mover.cancel());
-    mover.start(&mut placement, EXTENT, 1).unwrap();
-    mover.poll(at(0));
-    assert!(mover.cancel() && mover.cancel());
-    assert_eq!(mover.poll(at(0)), MoverState::Busy);
-    assert_eq!(mover.done(&mut placement), Progress::Continues);
-    assert!(matches!(mover.poll(at(0)), MoverState::Do(MoveAction::Drain(_))));
-    assert!(mover.cancel());
-    assert!(matches!(mover.done(&mut placement), Progress::Cancelled(_)));
-    mover.start(&mut placement, EXTENT, 1).unwrap();
-    for _ in 0..10 {
         mover.poll(at(0));
-        mover.done(&mut placement);
+        mover.failed();
+        assert_ne!(placement, before, "the room is still taken");
+        assert_eq!(mover.route(EXTENT, span(0, 4)), Route::Valid);
+        assert_eq!(mover.poll(at(0)), drain);
+        let record = Relocated { extent: EXTENT, from: place(0, 20), to: place(1, 5) };
+        assert_eq!(mover.done(&mut placement), Progress::Cancelled(record));
+        assert_eq!(placement, before);
     }
-    assert!(!mover.cancel(), "the record may be durable");
-    // A record whose writing failed is written again.
-    let record = mover.poll(at(0));
-    assert!(matches!(record, MoverState::Do(MoveAction::Record(_))));
-    mover.failed();
-    assert_eq!(mover.poll(at(0)), record);
 }
 
 #[test]

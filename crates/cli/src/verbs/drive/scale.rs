@@ -165,13 +165,12 @@ impl ScaleArgs {
     }
 
     fn scaling(&self, spec: &DriveSpec) -> Result<Scaling, Error> {
-        let or = |given: Option<Percent>, historical| given.map_or(historical, |rate| rate.0);
         let historical = YearlyRates::HISTORICAL;
         let rates = YearlyRates {
-            seek: or(self.seek_rate, historical.seek),
-            rpm: or(self.rpm_rate, historical.rpm),
-            linear_density: or(self.linear_density_rate, historical.linear_density),
-            track_density: or(self.track_density_rate, historical.track_density),
+            seek: rate_or(self.seek_rate, historical.seek),
+            rpm: rate_or(self.rpm_rate, historical.rpm),
+            linear_density: rate_or(self.linear_density_rate, historical.linear_density),
+            track_density: rate_or(self.track_density_rate, historical.track_density),
         };
         let years = self.years.map(|years| Scaling::by_years(years, &rates)).unwrap_or_default();
         let rpm = self.rpm.map(|speed| match speed {
@@ -228,15 +227,19 @@ impl ScaleArgs {
     }
 }
 
+fn rate_or(given: Option<Percent>, historical: f64) -> f64 {
+    given.map_or(historical, |rate| rate.0)
+}
+
 impl Sheet {
     fn new(spec: &DriveSpec, drive: &Drive) -> Self {
-        let rate = |zone| drive.sustained_rate_bytes_per_second(zone);
         Self {
             drive: DriveIdentity::new(spec, drive),
             mean_seek_read_ns: drive.mean_seek(Op::Read).ns(),
             mean_seek_write_ns: drive.mean_seek(Op::Write).ns(),
-            outer_sustained_bytes_per_second: rate(0),
-            inner_sustained_bytes_per_second: rate(drive.layout().zones().len() - 1),
+            outer_sustained_bytes_per_second: drive.sustained_rate_bytes_per_second(0),
+            inner_sustained_bytes_per_second: drive
+                .sustained_rate_bytes_per_second(drive.layout().zones().len() - 1),
         }
     }
 }
@@ -250,12 +253,12 @@ fn text(document: &Document) -> String {
         let factor = four_digits(after / before);
         table.row([label.to_owned(), show(before), show(after), factor]);
     };
-    let ms = |value| Unit::Nanoseconds.text(value);
-    let rate = |value| Unit::BytesPerSecond.text(value);
     row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| Bytes::new(b as u64).capacity());
     row("surfaces", &|s| s.drive.surfaces.into(), &|count| grouped(count as u64));
     row("cylinders", &|s| s.drive.cylinders.into(), &|count| grouped(count as u64));
     row("speed of rotation, rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));
+    let ms = |value| Unit::Nanoseconds.text(value);
+    let rate = |value| Unit::BytesPerSecond.text(value);
     row("mean seek, read", &|s| s.mean_seek_read_ns as f64, &ms);
     row("mean seek, write", &|s| s.mean_seek_write_ns as f64, &ms);
     row("sustained rate, outermost zone", &|s| s.outer_sustained_bytes_per_second as f64, &rate);

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::experiments::TraceWorkload;
 use freewheel::extraction::{
     GapReading, fit_to_measured, is_fio, is_rates, validate_fio, validate_rates, validation_html,
@@ -14,6 +14,7 @@ use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind, validate};
 
 use crate::failure::Failure;
+use crate::verbs::choice::{Choice, choice};
 use crate::{file, output};
 
 /// Hold a drive against a trace measured on the real one
@@ -44,8 +45,8 @@ pub struct ValidateArgs {
     format: Option<Format>,
     /// Side of its request on which the delay of a record lies; as the spindle's phase tells if not given,
     /// and before it where that tells nothing
-    #[arg(long, value_enum)]
-    delays: Option<Delays>,
+    #[arg(long, value_parser = choice(DELAYS))]
+    delays: Option<GapReading>,
     /// Look for values of the drive file that the first half of the trace prefers, and judge them on the second
     #[arg(long, conflicts_with = "report")]
     fit: bool,
@@ -60,22 +61,10 @@ pub struct ValidateArgs {
     report: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Delays {
-    /// Between the request before and it
-    Before,
-    /// Between it and the next request
-    After,
-}
-
-impl From<Delays> for GapReading {
-    fn from(delays: Delays) -> Self {
-        match delays {
-            Delays::Before => Self::AsRecorded,
-            Delays::After => Self::OneLater,
-        }
-    }
-}
+const DELAYS: &[Choice<GapReading>] = &[
+    ("before", GapReading::AsRecorded, "Between the request before and it"),
+    ("after", GapReading::OneLater, "Between it and the next request"),
+];
 
 /// Bytes at the beginning of a file that tell whether it is no trace: fio's version is among its first
 /// keys, and the columns of rates stand below a few lines of remarks.
@@ -109,8 +98,7 @@ impl ValidateArgs {
         if self.fit {
             return self.fit(&trace);
         }
-        let validation =
-            validate(&self.drive, &trace, self.delays.map(GapReading::from)).map_err(explain)?;
+        let validation = validate(&self.drive, &trace, self.delays).map_err(explain)?;
         if let Some(path) = &self.report {
             file::write_together(&[(path, &validation_html(&validation))])?;
         }
@@ -166,7 +154,7 @@ impl ValidateArgs {
 
     fn fit(&self, trace: &TraceWorkload) -> Result<(), Failure> {
         self.output.as_deref().map_or(Ok(()), file::ensure_new)?;
-        let gaps = self.delays.map(GapReading::from);
+        let gaps = self.delays;
         let fit = fit_to_measured(&self.drive, trace, gaps).map_err(explain)?;
         if let Some(path) = &self.output {
             let toml = toml::to_string(&fit.spec)

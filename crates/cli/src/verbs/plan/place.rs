@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::Error;
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::TraceWorkload;
@@ -13,6 +13,7 @@ use freewheel::plans::{LoadTime, PlaceOptions, PlaceReport, PlaceSource, Snapsho
 use super::{Input, written};
 use crate::failure::Failure;
 use crate::progress::Bars;
+use crate::verbs::choice::{Choice, choice};
 use crate::verbs::read_args::ReadArgs;
 use crate::verbs::trace_args::default_folder;
 use crate::{file, output};
@@ -45,8 +46,8 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "SIZE")]
     fragment: Option<Bytes>,
     /// The time over which the loads of a trace's devices are means [default: common]
-    #[arg(long, value_enum)]
-    load_time: Option<LoadTimeArg>,
+    #[arg(long, value_parser = choice(LOAD_TIMES))]
+    load_time: Option<LoadTime>,
     #[command(flatten)]
     read: ReadArgs,
     /// Only this device of a trace
@@ -95,26 +96,20 @@ pub struct PlaceArgs {
     schema: bool,
 }
 
-/// A time over which loads are means.
-#[derive(Clone, Copy, ValueEnum)]
-enum LoadTimeArg {
-    /// From the latest first request of a device to the earliest last one
-    Common,
-    /// For each device from its first request to its last
-    Own,
-    /// From the first request of all to the last; devices are idle before and after their own
-    Whole,
-}
-
-impl From<LoadTimeArg> for LoadTime {
-    fn from(time: LoadTimeArg) -> Self {
-        match time {
-            LoadTimeArg::Common => Self::Common,
-            LoadTimeArg::Own => Self::Own,
-            LoadTimeArg::Whole => Self::Whole,
-        }
-    }
-}
+/// Times over which loads are means.
+const LOAD_TIMES: &[Choice<LoadTime>] = &[
+    (
+        "common",
+        LoadTime::Common,
+        "From the latest first request of a device to the earliest last one",
+    ),
+    ("own", LoadTime::Own, "For each device from its first request to its last"),
+    (
+        "whole",
+        LoadTime::Whole,
+        "From the first request of all to the last; devices are idle before and after their own",
+    ),
+];
 
 /// The usual size of a trace's fragments.
 const FRAGMENT: Bytes = Bytes::from_kib(64 * 1024);
@@ -201,7 +196,7 @@ impl PlaceArgs {
                 }),
                 drive: self.drive(),
                 fragment: self.fragment.unwrap_or(FRAGMENT),
-                load_time: self.load_time.map(LoadTime::from).unwrap_or_default(),
+                load_time: self.load_time.unwrap_or_default(),
             },
         })
     }

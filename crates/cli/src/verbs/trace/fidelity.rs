@@ -60,7 +60,8 @@ impl FidelityArgs {
             ..TraceWorkload::default()
         });
         let bars = Bars::default();
-        let mut progress = |done, total| bars.set("replaying", done, total);
-        Ok(replay_fidelity(&workload, &info, &mut progress)?)
+        Ok(replay_fidelity(&workload, &info, &mut |done, total| {
+            bars.set("replaying", done, total)
+        })?)
     }
 }

@@ -199,10 +199,9 @@ impl Wanted {
 
     /// Memory that the bitmaps of all layers take.
     pub fn memory(&self) -> Bytes {
-        let of = |layer: &Layer| {
-            layer.wanted.memory() + layer.pieces.memory() + layer.pieces_of_held.memory()
-        };
-        self.layers.iter().fold(Bytes::ZERO, |sum, layer| sum + of(layer))
+        self.layers.iter().fold(Bytes::ZERO, |sum, layer| {
+            sum + (layer.wanted.memory() + layer.pieces.memory() + layer.pieces_of_held.memory())
+        })
     }
 
     /// Data held of blocks of which pieces are missing.

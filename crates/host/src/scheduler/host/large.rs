@@ -332,8 +332,6 @@ impl HostScheduler {
     /// The client of a connection has gone: its requests that the device has not begun are given up.
     pub fn left(&mut self, connection: u64, now: SimTime) {
         self.now = self.now.max(now);
-        let left =
-            || DeviceError { kind: DeviceErrorKind::Io, message: "its client has gone".into() };
         let of_it = self.large.open.iter_mut();
         let of_it = of_it.filter(|(_, large)| large.client.connection == connection);
         let mut over = Vec::new();
@@ -341,16 +339,16 @@ impl HostScheduler {
             // One that waits for its flush is done but for that.
             if !large.is_handed_out() {
                 over.extend((large.under_way == 0).then_some(id));
-                large.failed = Some(left());
+                large.failed = Some(client_has_gone());
             }
         }
         self.large.queues.retain(|client, _| client.connection != connection);
         over.into_iter().for_each(|id| self.answer_large(id, None));
-        self.stop_erasures_of(connection, &left());
+        self.stop_erasures_of(connection, &client_has_gone());
         for id in self.not_begun_of(connection) {
             // Another one that has just been given up may have had it begun.
             if self.pending.contains_key(&id) && self.withdraw(id) {
-                self.answer(id, Some(left()));
+                self.answer(id, Some(client_has_gone()));
             }
         }
     }
@@ -372,6 +370,10 @@ impl HostScheduler {
         let place = self.pending[&id].place;
         self.order.waits(place) || self.scheduler.withdraw(id, self.now, self.tasks.planner())
     }
+}
+
+fn client_has_gone() -> DeviceError {
+    DeviceError { kind: DeviceErrorKind::Io, message: "its client has gone".into() }
 }
 
 /// Share of the window that a piece takes; a piece of an erasure takes a device as little time as data.

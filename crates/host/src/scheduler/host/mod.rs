@@ -909,11 +909,13 @@ impl HostScheduler {
             open.remove(&own);
         }
         assert_eq!(self.clients as usize, open.len(), "clients' requests without an answer");
-        let is_counted = |part: &ForegroundPart| {
-            let pending = self.pending.get(&part.sequence);
-            pending.is_some_and(|pending| pending.retries > 0)
-        };
-        assert!(self.retry_queue.iter().all(is_counted), "a part to retry counts at its request");
+        assert!(
+            self.retry_queue.iter().all(|part| {
+                let pending = self.pending.get(&part.sequence);
+                pending.is_some_and(|pending| pending.retries > 0)
+            }),
+            "a part to retry counts at its request"
+        );
         assert!(
             self.gap_writes.keys().all(|command| self.at_device.contains_key(command)),
             "a write in a gap is at the device"

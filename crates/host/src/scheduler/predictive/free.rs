@@ -218,11 +218,12 @@ impl PredictiveScheduler {
     }
 
     fn in_flight(&self, run: &FreeRun) -> bool {
-        let same = |other: &FreeRun| {
-            run.start.get() < other.start.get() + u64::from(other.blocks)
-                && other.start.get() < run.start.get() + u64::from(run.blocks)
-        };
-        self.in_flight.iter().any(|sent| sent.command.runs.iter().any(same))
+        self.in_flight.iter().any(|sent| {
+            sent.command.runs.iter().any(|other| {
+                run.start.get() < other.start.get() + u64::from(other.blocks)
+                    && other.start.get() < run.start.get() + u64::from(run.blocks)
+            })
+        })
     }
 
     /// Part of the gap that the commands use; None when the foreground request would be late behind them.

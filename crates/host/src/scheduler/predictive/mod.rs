@@ -522,10 +522,11 @@ impl PredictiveScheduler {
 
     /// Picks by the policy among what clients want that are not ahead.
     fn pick_of_those_behind(&mut self, limit: &Limit, moment: &Moment<'_>) -> Option<Waiting> {
-        let is_behind = |pending: &Pending| {
-            pending.client.is_none_or(|client| self.fair_queue.may_go(client, limit))
-        };
-        let picked = self.policy_of(is_behind).pick(moment)?;
+        let picked = self
+            .policy_of(|pending| {
+                pending.client.is_none_or(|client| self.fair_queue.may_go(client, limit))
+            })
+            .pick(moment)?;
         self.pass_over(picked.sequence);
         Some(picked)
     }

@@ -203,9 +203,9 @@ fn identity(
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let what = "at least one certificate";
-    let bad = |error| pem_fault(path, what, error);
-    let all = CertificateDer::pem_file_iter(path).map_err(bad)?;
-    let all: Vec<_> = all.collect::<Result<_, _>>().map_err(bad)?;
+    let all = CertificateDer::pem_file_iter(path).map_err(|error| pem_fault(path, what, error))?;
+    let all: Vec<_> =
+        all.collect::<Result<_, _>>().map_err(|error| pem_fault(path, what, error))?;
     if all.is_empty() {
         return Err(pem_fault(path, what, pem::Error::NoItemsFound));
     }

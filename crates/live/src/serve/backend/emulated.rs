@@ -84,8 +84,10 @@ impl Backend for EmulatedBackend {
             }
         };
         self.emulation.at_drive(arrival, request, None, move |ended| {
-            let failed = |message| DeviceError { kind: DeviceErrorKind::Io, message };
-            let result = ended.map(|()| data).map_err(|fault| failed(fault.to_string()));
+            let result = ended.map(|()| data).map_err(|fault| DeviceError {
+                kind: DeviceErrorKind::Io,
+                message: fault.to_string(),
+            });
             back(BackendCompletion { id, at: Instant::now(), result });
         });
     }

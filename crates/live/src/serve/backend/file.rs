@@ -390,8 +390,8 @@ fn is_read_only(sysfs: &Path) -> bool {
 /// True if a block device supports discards. A device without them may still make zeroes, but writes each
 /// hole. `sysfs` is its directory, or one of its partitions.
 fn discards(sysfs: &Path) -> bool {
-    let of = |file: &str| std::fs::read_to_string(sysfs.join(file));
-    let most = of("queue/discard_max_bytes").or_else(|_| of("../queue/discard_max_bytes"));
+    let most = std::fs::read_to_string(sysfs.join("queue/discard_max_bytes"))
+        .or_else(|_| std::fs::read_to_string(sysfs.join("../queue/discard_max_bytes")));
     most.is_ok_and(|most| most.trim().parse::<u64>().is_ok_and(|most| most > 0))
 }
 

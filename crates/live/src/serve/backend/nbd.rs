@@ -122,17 +122,19 @@ impl NbdBackend {
             ..ClientLimits::default()
         };
         let answers = back.clone();
-        let answered = move |answer: Answer<Tag>| {
-            let Answer { tag, result, data, at, .. } = answer;
-            let id = tag.id;
-            let result = result.map(|()| data).map_err(|error| failed(&error));
-            if let Some(result) = tag.done(result) {
-                answers(BackendCompletion { id, at, result });
-            }
-        };
-        let client = Client::connect_watched(uri, limits, answered, move |why| {
-            lost(failed(&why.clone().into()))
-        })?;
+        let client = Client::connect_watched(
+            uri,
+            limits,
+            move |answer: Answer<Tag>| {
+                let Answer { tag, result, data, at, .. } = answer;
+                let id = tag.id;
+                let result = result.map(|()| data).map_err(|error| failed(&error));
+                if let Some(result) = tag.done(result) {
+                    answers(BackendCompletion { id, at, result });
+                }
+            },
+            move |why| lost(failed(&why.clone().into())),
+        )?;
         let export = Arc::new(OpenExport { client, back });
         let (later, commands) = mpsc::channel::<DeviceCommand>();
         let waiting = Arc::new(AtomicUsize::new(0));

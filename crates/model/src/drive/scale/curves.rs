@@ -138,8 +138,9 @@ fn stretch_first(first_ms: &[f64], one_ms: f64, density: f64) -> Vec<f64> {
     let given = if first_ms.is_empty() { &[one_ms][..] } else { first_ms };
     let points: Vec<(u32, f64)> = (1..).zip(given.iter().copied()).collect();
     let reach = (points.len() as f64 * density).floor() as u32;
-    let time_at = |d: u32| on_lines(&points, (f64::from(d) / density).max(1.0));
-    (1..=reach).map(|d| to_nanoseconds(time_at(d))).collect()
+    (1..=reach)
+        .map(|d| to_nanoseconds(on_lines(&points, (f64::from(d) / density).max(1.0))))
+        .collect()
 }
 
 /// The time on the straight lines through these points, which begin at distance 1. A single point

@@ -75,8 +75,11 @@ impl Timing {
         let time = |distance: u32| {
             // A drive of one cylinder never leaves it.
             let distance = distance.min(drive.seek().distance_max());
-            let before = |op| drive.seek().time_ns(op, distance, switch.changes_head);
-            before(Op::Read).max(before(Op::Write))
+            drive.seek().time_ns(Op::Read, distance, switch.changes_head).max(drive.seek().time_ns(
+                Op::Write,
+                distance,
+                switch.changes_head,
+            ))
         };
         let [one, other] = switch.distances.map(time);
         Self { switch_ns: one.max(other), period_ns: drive.rotation().period().ns() }

@@ -40,32 +40,42 @@ const SCALED: &str = ", scaled";
 fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
     let switches = scaled.electronics.read_write_switch > SimDuration::ZERO;
     let zoned = scaled.zoned.is_some();
-    let seek = |what| (what, scaling.seek, "5.1.1");
-    let rpm = |what| (what, scaling.rpm, "5.1.2");
-    let blocks = |what| (what, scaling.linear_density, "5.2.1");
     let tracks = |what| (what, scaling.track_density, "5.2.2");
-    let surfaces = |what| (what, scaling.surfaces, "3.3");
     let mut derive = |key: &str, parts: &[Part]| {
         if let Some(text) = derived(original, parts) {
             replace(scaled, key, text);
         }
     };
-    derive("surfaces", &[surfaces("number")]);
+    derive("surfaces", &[("number", scaling.surfaces, "3.3")]);
     // Section 5.1.1 speaks of seeks; the head switch goes with them by our assumption.
-    derive("head_switch", &[seek("time, assumed to go with the seeks,")]);
-    derive("seek", &[seek("times"), tracks("distances")]);
+    derive("head_switch", &[("time, assumed to go with the seeks,", scaling.seek, "5.1.1")]);
+    derive("seek", &[("times", scaling.seek, "5.1.1"), tracks("distances")]);
     if switches {
-        derive("electronics.read_write_switch", &[seek("time, assumed to go with the seeks,")]);
+        derive(
+            "electronics.read_write_switch",
+            &[("time, assumed to go with the seeks,", scaling.seek, "5.1.1")],
+        );
     }
     if zoned {
         derive(
             "zoned.conventional_zones",
-            &[blocks("number"), tracks("number"), surfaces("number")],
+            &[
+                ("number", scaling.linear_density, "5.2.1"),
+                tracks("number"),
+                ("number", scaling.surfaces, "3.3"),
+            ],
         );
     }
-    derive("rotation_period", &[rpm("speed")]);
+    derive("rotation_period", &[("speed", scaling.rpm, "5.1.2")]);
     derive("cylinders", &[tracks("number")]);
-    derive("zones", &[blocks("blocks a track"), tracks("cylinders"), surfaces("blocks")]);
+    derive(
+        "zones",
+        &[
+            ("blocks a track", scaling.linear_density, "5.2.1"),
+            tracks("cylinders"),
+            ("blocks", scaling.surfaces, "3.3"),
+        ],
+    );
     scaled.sources.retain(|key, _| !is_below(key, "advertised") && !is_below(key, "measured_on"));
 }
 

@@ -152,13 +152,14 @@ impl Served {
         let active = active.max(self.overhead);
         // Stages are served in this order, so the limit cuts the last ones first.
         let mut left = active;
-        let mut cut = |stage: SimDuration| {
-            let kept = stage.min(left);
-            left = left.saturating_sub(kept);
-            kept
-        };
         let [overhead, seek, rotate, transfer, bus] =
-            [self.overhead, self.seek, self.rotate, self.transfer, self.bus].map(&mut cut);
+            [self.overhead, self.seek, self.rotate, self.transfer, self.bus].map(
+                |stage: SimDuration| {
+                    let kept = stage.min(left);
+                    left = left.saturating_sub(kept);
+                    kept
+                },
+            );
         let all = self.overhead + self.head() + self.bus;
         let end = SimTime::from_ns(self.end.ns() - all.saturating_sub(active).ns());
         Self { overhead, seek, rotate, transfer, bus, end, limit: LimitEnd::Aborted, ..self }

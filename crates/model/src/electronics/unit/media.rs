@@ -79,16 +79,21 @@ impl DriveUnit {
             oldest
         } else {
             let (drive, head) = (&self.drive, self.media.head);
-            // A lower bound of the seek lets the search end at the first cylinder that cannot win.
-            let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
             let from_head = Positionings::new(drive, begin, head);
+            // A lower bound of the seek lets the search end at the first cylinder that cannot win.
             self.write_back
-                .cheapest(buffer, newest, head.cylinder, floor, |destage, most| {
-                    let (target, start) = (&destage.target, RunStart::of(&destage.target));
-                    // Data that are still coming over the bus cannot be written yet.
-                    let may_win = destage.ready <= begin && from_head.bound_ns(&start) <= most;
-                    may_win.then(|| from_head.total_ns(&start, || target))
-                })
+                .cheapest(
+                    buffer,
+                    newest,
+                    head.cylinder,
+                    |distance| drive.seek().floor_for_ns(Op::Write, distance),
+                    |destage, most| {
+                        let (target, start) = (&destage.target, RunStart::of(&destage.target));
+                        // Data that are still coming over the bus cannot be written yet.
+                        let may_win = destage.ready <= begin && from_head.bound_ns(&start) <= most;
+                        may_win.then(|| from_head.total_ns(&start, || target))
+                    },
+                )
                 .or(oldest)
         };
         if let Some(segment) = next {

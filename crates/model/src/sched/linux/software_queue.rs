@@ -17,9 +17,10 @@ pub(super) struct SoftwareQueue(VecDeque<IoRequest>);
 
 impl SoftwareQueue {
     pub fn merge(&mut self, new: &IoRequest) -> Option<Merged> {
-        let may_join = |waiting: &IoRequest| is_like(waiting, new) && !waiting.fua && !new.fua;
         let latest = self.0.iter_mut().rev().take(MERGE_TRIES);
-        let waiting = { latest }.find(|waiting| may_join(waiting) && adjoins(waiting, new))?;
+        let waiting = { latest }.find(|waiting| {
+            (is_like(waiting, new) && !waiting.fua && !new.fua) && adjoins(waiting, new)
+        })?;
         if waiting.blocks.saturating_add(new.blocks) > MERGED_BLOCKS_MAX {
             return None;
         }

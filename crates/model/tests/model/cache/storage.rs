@@ -127,7 +127,7 @@ fn cache_of_no_size_passes_requests_unchanged() {
 }
 
 #[test]
-fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
+fn read_answered_before_read_ahead() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(64 * 512) };
     let mut system = System::new(StorageCacheSpec { size: cache_of(100), prefetch, ..bare() });
     system.arrive(read(8, 8, 1));
@@ -144,7 +144,7 @@ fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
 }
 
 #[test]
-fn read_ahead_may_be_a_part_of_its_fetch_which_the_read_then_waits_for() {
+fn read_waits_for_read_ahead_in_fetch() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(64 * 512) };
     let mut system = System::new(StorageCacheSpec { size: cache_of(100), prefetch, ..bare() });
     system.cache = system.cache.reading_ahead_in_fetches();
@@ -159,7 +159,7 @@ fn read_ahead_may_be_a_part_of_its_fetch_which_the_read_then_waits_for() {
 }
 
 #[test]
-fn fetches_that_end_at_once_each_have_their_read_ahead() {
+fn fetches_ending_together_each_read_ahead() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(16 * 512) };
     let mut system = System::new(StorageCacheSpec { size: cache_of(100), prefetch, ..bare() });
     system.arrive(read(0, 8, 1));
@@ -217,7 +217,7 @@ fn opportunistic_data_stay_in_own_buffer() {
 }
 
 #[test]
-fn a_write_is_answered_in_memory_and_a_full_buffer_makes_it_wait() {
+fn buffered_write_waits_only_when_full() {
     let mut system = System::new(StorageCacheSpec { write_buffer: Some(buffer_of(2)), ..bare() });
     system.arrive(write(0, 8, 1));
     system.arrive(write(100, 12, 2));
@@ -241,7 +241,7 @@ fn forced(system: &mut System) -> Vec<(Purpose, u64)> {
 }
 
 #[test]
-fn what_counts_as_the_media_depends_on_whether_a_power_cut_clears_the_buffer() {
+fn buffer_surviving_power_cut_counts_as_media() {
     let with = |volatile| {
         let write_buffer = Some(WriteBufferSpec { volatile, ..buffer_of(2) });
         System::new(StorageCacheSpec { write_buffer, ..bare() })
@@ -273,7 +273,7 @@ fn what_counts_as_the_media_depends_on_whether_a_power_cut_clears_the_buffer() {
 }
 
 #[test]
-fn a_read_with_fua_comes_from_the_media_but_for_what_only_the_buffer_has() {
+fn fua_read_from_media_except_buffer_only() {
     let spec = StorageCacheSpec { size: cache_of(8), write_buffer: Some(buffer_of(8)), ..bare() };
     let mut system = System::new(spec);
     let forced_read = |start, tag| CacheRequest { fua: true, ..read(start, 8, tag) };
@@ -314,7 +314,7 @@ fn idle_disk_skips_blocks_in_memory() {
 }
 
 #[test]
-fn a_write_larger_than_the_buffer_and_one_with_fua_go_to_the_disk() {
+fn oversized_and_fua_writes_go_to_disk() {
     let mut system = System::new(StorageCacheSpec { write_buffer: Some(buffer_of(2)), ..bare() });
     system.arrive(write(0, 8, 1));
     system.arrive(CacheRequest { fua: true, ..write(4, 8, 2) });
@@ -330,7 +330,7 @@ fn a_write_larger_than_the_buffer_and_one_with_fua_go_to_the_disk() {
 }
 
 #[test]
-fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
+fn read_of_written_blocks_fetches_only_between() {
     let mut system = System::new(StorageCacheSpec { write_buffer: Some(buffer_of(8)), ..bare() });
     system.arrive(write(8, 8, 1));
     system.arrive(read(8, 8, 2));
@@ -341,7 +341,7 @@ fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
 }
 
 #[test]
-fn what_prefetching_was_worth_is_counted_block_by_block() {
+fn prefetch_worth_counted_block_by_block() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Bytes::new(16 * 512) };
     let opportunistic =
         OpportunisticSpec { read_ahead: Bytes::new(32 * 512), ..OpportunisticSpec::default() };
@@ -484,7 +484,7 @@ fn flush_waits_for_earlier_writes_alone() {
 }
 
 #[test]
-fn a_trim_saves_the_destages_of_what_it_forgets() {
+fn trim_saves_destages() {
     let spec = StorageCacheSpec { size: cache_of(8), write_buffer: Some(buffer_of(8)), ..bare() };
     let mut system = System::new(spec);
     system.arrive(write(0, 16, 1));

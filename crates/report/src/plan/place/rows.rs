@@ -1,7 +1,7 @@
 //! The tables of a plan, the same in a terminal and on a page.
 
 use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, SimulatedOutcome};
-use freewheel_units::{Bytes, four_digits, grouped};
+use freewheel_units::{four_digits, grouped};
 
 use super::times;
 use super::words::{response, size};
@@ -101,25 +101,29 @@ pub(super) fn disks(plan: &PlacePlan) -> Rows {
 }
 
 fn disks_by_load(plan: &PlacePlan) -> Rows {
-    let row = |number: usize| {
-        let (disk, before, after) =
-            (&plan.disks[number], &plan.before.disks[number], &plan.after.disks[number]);
-        let filled = |used: Bytes| percent(used.get() as f64 / disk.size.get().max(1) as f64);
-        let idle = |seconds: Option<f64>, busy: f64| match seconds {
-            None if busy < 1.0 => "idle".into(),
-            seconds => response(seconds),
-        };
-        [
-            disk.name.clone(),
-            disk.drive.clone(),
-            filled(before.used),
-            filled(after.used),
-            percent(before.busy),
-            percent(after.busy),
-            idle(before.response_s, before.busy),
-            idle(after.response_s, after.busy),
-        ]
-    };
     let head = ["disk", "drive", "full now", "after", "busy now", "after", "response now", "after"];
-    Rows::new(head, (0..plan.disks.len()).map(row))
+    Rows::new(
+        head,
+        (0..plan.disks.len()).map(|number| {
+            let (disk, before, after) =
+                (&plan.disks[number], &plan.before.disks[number], &plan.after.disks[number]);
+            [
+                disk.name.clone(),
+                disk.drive.clone(),
+                percent(before.used.get() as f64 / disk.size.get().max(1) as f64),
+                percent(after.used.get() as f64 / disk.size.get().max(1) as f64),
+                percent(before.busy),
+                percent(after.busy),
+                idle_or_response(before.response_s, before.busy),
+                idle_or_response(after.response_s, after.busy),
+            ]
+        }),
+    )
+}
+
+fn idle_or_response(seconds: Option<f64>, busy: f64) -> String {
+    match seconds {
+        None if busy < 1.0 => "idle".into(),
+        seconds => response(seconds),
+    }
 }

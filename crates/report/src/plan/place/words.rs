@@ -52,12 +52,11 @@ fn headline(plan: &PlacePlan) -> String {
         let Outcome { moves, bytes, .. } = plan.after;
         format!("Move {} ({})", files(moves), size(bytes))
     };
-    let new = || format!("Put {} as below", new_files(plan));
     let what = match (plan.placed.is_empty(), plan.moves.is_empty()) {
         (true, true) => return no_move(plan),
         (true, false) => effort(),
-        (false, true) => new(),
-        (false, false) => format!("{}, and {}", new(), lower(&effort())),
+        (false, true) => format!("Put {} as below", new_files(plan)),
+        (false, false) => format!("Put {} as below, and {}", new_files(plan), lower(&effort())),
     };
     let elsewhere =
         if plan.placed.is_empty() { "now" } else { "with new files where most room is" };

@@ -253,15 +253,18 @@ impl Striped {
             }
         };
         let disks = options.disks.unwrap_or(snapshot.disks.len() as u32);
-        let file = |entry: &super::FileEntry| StripeFile {
-            name: entry.name.clone(),
-            blocks: in_blocks(entry.size),
-            request: in_blocks(entry.request.unwrap_or(entry.size).min(entry.size)) as f64,
-            rate: options.load * entry.rate,
-            reads: entry.reads,
-            heat: 0.0,
-        };
-        let mut files: Vec<StripeFile> = snapshot.files.iter().map(file).collect();
+        let mut files: Vec<StripeFile> = snapshot
+            .files
+            .iter()
+            .map(|entry| StripeFile {
+                name: entry.name.clone(),
+                blocks: in_blocks(entry.size),
+                request: in_blocks(entry.request.unwrap_or(entry.size).min(entry.size)) as f64,
+                rate: options.load * entry.rate,
+                reads: entry.reads,
+                heat: 0.0,
+            })
+            .collect();
         let rate: f64 = files.iter().map(|file| file.rate).sum();
         enough_requests(options.source.file(), rate)?;
         let mean = |of: &dyn Fn(&StripeFile) -> f64| {
@@ -291,8 +294,12 @@ impl Striped {
     ) -> Result<Self, PlanError> {
         let (drive, disks) = drive_and_disks(options)?;
         let mut keeper = RecordKeeper::default();
-        let report = |done, total| progress("reading the trace", done, total);
-        let info = overview(trace, options.seed, |record| keeper.observe(record), report)?;
+        let info = overview(
+            trace,
+            options.seed,
+            |record| keeper.observe(record),
+            |done, total| progress("reading the trace", done, total),
+        )?;
         let requests = info.reads + info.writes;
         if requests < 2 || info.span_ns == 0 {
             return wrong(format!(
@@ -352,11 +359,6 @@ impl Striped {
             (false, Some(_)) => self.on_disks(options).mean(&own, 1.0)?.map(|mean| mean.mean_s),
             _ => None,
         };
-        let file = |(file, own): (&StripeFile, &Stripes)| StripedFile {
-            file: file.name.clone(),
-            unit: bytes(own.unit),
-            width: own.width,
-        };
         Ok(StripePlan {
             options: options.clone(),
             disks: self.disks,
@@ -373,7 +375,16 @@ impl Striped {
             chen,
             units,
             higher_loads: higher.iter().map(|at| of_load(at, tried.len())).collect(),
-            files: self.files.iter().zip(&own).map(file).collect(),
+            files: self
+                .files
+                .iter()
+                .zip(&own)
+                .map(|(file, own)| StripedFile {
+                    file: file.name.clone(),
+                    unit: bytes(own.unit),
+                    width: own.width,
+                })
+                .collect(),
             files_response_s,
             drive: self.drive,
         })
@@ -393,7 +404,6 @@ impl Striped {
         progress: PlanProgressSink<'_>,
     ) -> Result<Simulated, PlanError> {
         let load = |factor: f64| self.at_load(options, factor, tried, progress);
-        let units = |numbers: &[usize]| numbers.iter().map(|&unit| bytes(tried[unit])).collect();
         let now = load(1.0)?;
         let with_headroom = match options.headroom == 1.0 {
             true => now.clone(),
@@ -405,7 +415,7 @@ impl Striped {
         };
         let mut take = StripeChoice {
             unit: bytes(tried[taken]),
-            as_good: units(&as_good),
+            as_good: as_good.iter().map(|&unit| bytes(tried[unit])).collect(),
             holds_up_to: options.headroom,
             turns: None,
         };
@@ -501,8 +511,8 @@ impl Striped {
         if busy >= 1.0 {
             return Ok(None);
         }
-        let of = |file: &StripeFile| stripes_of_unit(file.blocks, unit, self.disks);
-        let all: Vec<Stripes> = self.files.iter().map(of).collect();
+        let all: Vec<Stripes> =
+            self.files.iter().map(|file| stripes_of_unit(file.blocks, unit, self.disks)).collect();
         self.on_disks(options).mean(&all, factor)
     }
 
@@ -530,8 +540,9 @@ impl Striped {
         let saturation = f64::from(self.disks) / (runs * service.mean);
         let queue = DiskQueue::new(self.load.rate * runs / f64::from(self.disks), service);
         let response_s = queue.map(|queue| {
-            let of = |runs| queue.request_response_s(runs, self.disks, RULES.fork_join);
-            let by_runs: Vec<f64> = (1..=self.disks).map(of).collect();
+            let by_runs: Vec<f64> = (1..=self.disks)
+                .map(|runs| queue.request_response_s(runs, self.disks, RULES.fork_join))
+                .collect();
             mean(&|runs| runs.mix(|runs| by_runs[runs as usize - 1]))
         });
         StripeUnit {
@@ -552,11 +563,11 @@ impl Striped {
             return vec![(1.0, Runs::of(self.load.request, unit, self.disks))];
         }
         let used = self.files.iter().filter(|file| file.rate > 0.0);
-        let of = |file: &StripeFile| {
+        used.map(|file| {
             let width = stripes_of_unit(file.blocks, unit, self.disks).width;
             (file.rate / self.load.rate, Runs::of(file.request, unit, width))
-        };
-        used.map(of).collect()
+        })
+        .collect()
     }
 }
 

@@ -47,30 +47,38 @@ impl FilesOnDisks<'_> {
     /// part of a file has no room.
     pub fn mean(&self, all: &[Stripes], factor: f64) -> Result<Option<Mean>, PlanError> {
         let spec = library::spec(self.drive)?;
-        let on_disks = |(file, own): (&StripeFile, &Stripes)| FileOnDisks {
-            blocks: sectors(file.blocks),
-            unit: sectors(own.unit),
-            width: own.width,
-            boundary: sectors(1),
-            heat: file.heat,
-        };
-        let files: Vec<FileOnDisks> = self.files.iter().zip(all).map(on_disks).collect();
+        let files: Vec<FileOnDisks> = self
+            .files
+            .iter()
+            .zip(all)
+            .map(|(file, own)| FileOnDisks {
+                blocks: sectors(file.blocks),
+                unit: sectors(own.unit),
+                width: own.width,
+                boundary: sectors(1),
+                heat: file.heat,
+            })
+            .collect();
         let mut order: Vec<usize> = (0..files.len()).collect();
         order.sort_by(|&a, &b| files[b].heat.total_cmp(&files[a].heat));
-        let built = |source| library::DriveError::Build { origin: self.drive.to_owned(), source };
-        let disks = unsynchronised(&spec, self.disks).map_err(built)?;
+        let disks = unsynchronised(&spec, self.disks).map_err(|source| {
+            library::DriveError::Build { origin: self.drive.to_owned(), source }
+        })?;
         let capacities: Vec<Blocks> = disks.iter().map(|disk| disk.blocks()).collect();
         let mut allocator = Allocator::new(DiskOrder::Coolest, Passes::ByStatus, NewHeat::AtOnce);
         let Ok(placed) = place(&files, order, &capacities, &mut allocator) else {
             return Ok(None);
         };
-        let load = |file: &StripeFile| FileLoad {
-            blocks: sectors(file.blocks),
-            request: sectors(file.request as u64),
-            rate: factor * file.rate,
-            reads: file.reads,
-        };
-        let loads: Vec<FileLoad> = self.files.iter().map(load).collect();
+        let loads: Vec<FileLoad> = self
+            .files
+            .iter()
+            .map(|file| FileLoad {
+                blocks: sectors(file.blocks),
+                request: sectors(file.request as u64),
+                rate: factor * file.rate,
+                reads: file.reads,
+            })
+            .collect();
         let experiment = FilesExperiment {
             disks: &disks,
             map: &placed.map,
@@ -160,8 +168,8 @@ impl Replays {
     /// trace is.
     pub fn mean(&self, unit: u64) -> Result<Option<Mean>, ConfigError> {
         let (result, queue_grows) = self.run(&self.whole, unit)?;
-        let mean = || Mean { mean_s: result.response.mean_ns / 1e9, parts_s: parts_of(&result) };
-        Ok((!queue_grows).then(mean))
+        Ok((!queue_grows)
+            .then(|| Mean { mean_s: result.response.mean_ns / 1e9, parts_s: parts_of(&result) }))
     }
 
     /// Share of the time in which the drives are busy with this unit, where their buffers do not help; 1 where

@@ -22,8 +22,9 @@ pub(super) fn loop_of(file: &File) -> Option<PathBuf> {
 /// The file of a loop device, whose directory in /sys this is. For a partition, the file of its disk.
 /// None for another device.
 pub(super) fn backing_of(sysfs: &Path) -> Option<PathBuf> {
-    let of = |file: &str| fs::read(sysfs.join(file)).ok();
-    let mut path = of("loop/backing_file").or_else(|| of("../loop/backing_file"))?;
+    let mut path = fs::read(sysfs.join("loop/backing_file"))
+        .ok()
+        .or_else(|| fs::read(sysfs.join("../loop/backing_file")).ok())?;
     path.pop_if(|last| *last == b'\n');
     Some(std::ffi::OsString::from_vec(path).into())
 }
