@@ -120,7 +120,7 @@ pub fn cache_curves(
 
 /// A policy that ships, by its name, or one of Python.
 pub enum Compared {
-    /// Its name says it.
+    /// One that ships, by its name.
     Named(ComparedPolicy),
     /// A class.
     Own(OwnCachePolicy),

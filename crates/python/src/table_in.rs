@@ -162,7 +162,7 @@ fn ops(batch: &RecordBatch, name: &str, first: u64) -> Result<Vec<Op>, Fault> {
     })
 }
 
-/// What `each` makes of the rows of a column of texts.
+/// Rows of a column of texts, as `each` makes them.
 fn texts<T>(
     column: &dyn Array,
     name: &str,
@@ -178,7 +178,7 @@ fn texts<T>(
     }
 }
 
-/// The same of a dictionary, as polars and pandas have categories.
+/// Rows of a dictionary, likewise, as polars and pandas have categories.
 fn of_dictionary<T>(
     column: &dyn Array,
     name: &str,

@@ -109,7 +109,7 @@ pub struct CompletionRows {
     pub refused: Vec<bool>,
     /// Force unit access.
     pub fua: Vec<bool>,
-    /// Whether it arrived during the warm-up.
+    /// Marks of requests that arrived during the warm-up.
     pub is_warm_up: Vec<bool>,
 }
 
