@@ -11,12 +11,15 @@ use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::SERVED_IN_EXPERIMENTS;
 use super::names::names;
 use crate::toml_faults::check_whole;
 
 /// Longest margin. A longer one than a turn leaves no part of any gap.
 pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
+
+/// Kinds of tasks that a server has and an experiment understands. A simulated drive holds no data that a
+/// refresh could write again.
+const SERVED_IN_EXPERIMENTS: [TaskKind; 3] = [TaskKind::Scan, TaskKind::Scrub, TaskKind::Backup];
 
 /// Background work in the rotational gaps of the foreground: freeblock scheduling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

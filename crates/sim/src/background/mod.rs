@@ -26,7 +26,7 @@ pub(crate) use self::comparison::BeginError;
 use self::copies::CopyAccount;
 use self::names::names;
 use self::running::Running;
-pub(crate) use self::served::{SERVED_IN_EXPERIMENTS, ServedBackground};
+pub(crate) use self::served::ServedBackground;
 use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 

@@ -8,7 +8,6 @@
 
 use std::mem;
 
-use freewheel_freeblock::tasks::TaskKind;
 use freewheel_freeblock::{Options, TaskOrder};
 use freewheel_host::tasks::{ServedTaskError, ServedTaskOutput, ServedTasks, TaskState};
 use freewheel_host::{Deliveries, PromotedWork};
@@ -18,11 +17,6 @@ use freewheel_units::{Blocks, SimTime};
 use super::names::names;
 use super::{BackgroundResult, FreeblockConfig, Gaps, Round, TaskResult, Unfinished};
 use crate::digest::mix;
-
-/// Kinds of tasks that a server has and an experiment understands. A simulated drive holds no data that a
-/// refresh could write again.
-pub(crate) const SERVED_IN_EXPERIMENTS: [TaskKind; 3] =
-    [TaskKind::Scan, TaskKind::Scrub, TaskKind::Backup];
 
 /// Tasks of one arm.
 pub(crate) struct ServedBackground {
