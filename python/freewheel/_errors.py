@@ -4,7 +4,7 @@
 class Error(Exception):
     """An error of this library. Its message names file, key and value.
 
-    Every call of Freewheel fails with one. `help` is the way out, if there is one; `kind` is the name of the
+    A call of Freewheel that fails raises one. `help` is the way out, if there is one; `kind` is the name of the
     library's `ErrorKind`.
     """
 

@@ -100,7 +100,7 @@ def _sweep(result: Any, ax: Any) -> None:
     table = _columns(result)
     swept = [name for name in result.keys if len(set(table[name])) > 1]
     times = [ns / 1e6 for ns in table["response_ns_mean"]]
-    numbers = [name for name in swept if all(isinstance(value, int | float) for value in table[name])]
+    numbers = [name for name in swept if all(type(value) in (int, float) for value in table[name])]
     if not numbers:
         names = [", ".join(str(table[name][row]) for name in swept) for row in range(len(times))]
         ax.barh(names, times)

@@ -41,9 +41,11 @@ fn of_dict(by_name: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Place>> {
             known(name.py(), &key.str()?.extract::<String>()?, &COLUMNS[1..])?;
         }
         let text = |key: &str| -> PyResult<Option<String>> {
-            place.get_item(key)?.map(|value| value.str()?.extract()).transpose()
+            let given = place.get_item(key)?.filter(|value| !value.is_none());
+            given.map(|value| value.str()?.extract()).transpose()
         };
-        let drive = place.get_item("drive")?.map(|drive| drive::reference(&drive)).transpose()?;
+        let drive = place.get_item("drive")?.filter(|drive| !drive.is_none());
+        let drive = drive.map(|drive| drive::reference(&drive)).transpose()?;
         let place = Place { drive, server: text("server")?, bay: text("bay")? };
         found.insert(name.str()?.extract()?, place);
     }

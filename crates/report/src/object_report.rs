@@ -48,7 +48,7 @@ impl ObjectReport {
                         .curves
                         .curves
                         .iter()
-                        .map(|curve| format!("{:.2}", 100.0 * share(&(&curve.points)[at])));
+                        .map(|curve| format!("{:.2}", 100.0 * share(&curve.points[at])));
                     std::iter::once(size(bytes)).chain(cells).collect()
                 })
                 .collect(),

@@ -76,7 +76,7 @@ fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
     let row = context.measured(quantity, "%", hit_percent(&with) - hit_percent(&without));
     let PrefetchWorth { brought_bytes, used_bytes, .. } = with.prefetch.free_blocks;
     Ok(row.noted(format!(
-        "{:.1} % of the reads needed no fetch, and {:.1} % without prefetching; gaps brought {}, {:.1} % of it used",
+        "{:.1} % of the reads needed no fetch, and {:.1} % without prefetching of what passes before a read's blocks; gaps brought {}, {:.1} % of it used",
         hit_percent(&with),
         hit_percent(&without),
         Bytes::new(brought_bytes).human(),
@@ -85,9 +85,10 @@ fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
 }
 
 /// Most dirty blocks. Assumed: so few that some have to be destaged.
-const DIRTY_MAX: u64 = 512;
+const DIRTY_MAX: u64 = 128;
 
-/// Writes that a write buffer saves the drive: gaps wrote their blocks, or other data replaced them.
+/// Writes that a write buffer saves the drive: gaps wrote their blocks, other data replaced them, one destage
+/// brought several, or they are in the buffer at the end.
 fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
     let buffer = WriteBufferSpec {
         size: Bytes::new(DIRTY_MAX * BLOCK_SIZE.get()),
@@ -104,7 +105,7 @@ fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
         ..StorageCacheSpec::default()
     };
     let work = cached(&experiment(context, READ_SHARE, 0.0), cache)?;
-    let quantity = "writes that need no foreground request, with 512 dirty blocks at most";
+    let quantity = "writes that need no foreground request, with 128 dirty blocks at most";
     let percent = 100.0 * (1.0 - work.destages as f64 / work.writes as f64);
     let row = context.measured(quantity, "%", percent);
     Ok(row.noted(format!(

@@ -112,9 +112,9 @@ const CORRIDORS: &[(&str, &str, f64, f64)] = &[
     ("beyond.uses", "reads that prefetching had in memory, 70 % near the one before", 2.6, 5.2),
     (
         "beyond.uses",
-        "writes that need no foreground request, with 512 dirty blocks at most",
-        86.0,
-        98.0,
+        "writes that need no foreground request, with 128 dirty blocks at most",
+        56.0,
+        72.0,
     ),
     ("beyond.uses", "comparisons of one half of the drive with the other, with 4 MiB", 4.2, 9.0),
     ("beyond.uses", "a sample of 5 % of the blocks, whichever they are", 38.0, 58.0),

@@ -327,7 +327,7 @@ fn cache_key(key: &str, name: &str) -> Option<String> {
     let is_kind = key.starts_with("freeblock.tasks") && key.ends_with(".kind");
     let instead = match name.trim_matches('`') {
         "write-back" if is_kind => "write_buffer.destage_in_gaps",
-        "prefetch" if is_kind => "opportunistic.just_in_time_seek",
+        "prefetch" if is_kind => "opportunistic.free_blocks",
         _ => return None,
     };
     Some(format!("; leave the task out: `cache.{instead} = true` does this in gaps"))
@@ -491,7 +491,7 @@ mod tests {
     fn removed_task_kind_names_cache_key() {
         for (kind, key) in [
             ("write-back", "write_buffer.destage_in_gaps"),
-            ("prefetch", "opportunistic.just_in_time_seek"),
+            ("prefetch", "opportunistic.free_blocks"),
         ] {
             let said = said::<SimConfig>(&format!("[[freeblock.tasks]]\nkind = '{kind}'"));
             assert!(said.contains("one of `scan`, `scrub`"), "{said}");

@@ -1,9 +1,10 @@
 //! Options for how a trace is read, as all verbs have them that read one.
 
-use crate::verbs::choice::{Choice, choice};
 use clap::Args;
 use freewheel::experiments::TraceWorkload;
 use freewheel::traces::{Clock, Format, Layer, Numbers, OpenOptions, TimeUnit};
+
+use crate::verbs::choice::{Choice, choice};
 
 /// Options that read a trace.
 #[derive(Args)]

@@ -109,7 +109,7 @@ pub struct ServeArgs {
 }
 
 const IO: &[Choice<Io>] = &[
-    ("uring", Io::Uring, "By one thread that has a ring of the system's (`io_uring`)"),
+    ("uring", Io::Uring, "By one thread that has a ring of the system's (io_uring)"),
     ("threads", Io::Threads, "By a thread for each command at a time"),
 ];
 

@@ -238,7 +238,7 @@ impl TaskOrder {
         Some(Extent::new(start, blocks / size * size))
     }
 
-    /// Blocks of the task that make a round; none where there are no rounds.
+    /// Blocks of the task that make a round.
     pub fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
         if self.kind == TaskKind::Compare {
             return 2 * self.versions(capacity).current.blocks.get() / u64::from(self.size());

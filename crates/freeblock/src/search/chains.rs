@@ -165,24 +165,8 @@ impl Visits {
     /// Bound on the worth of a chain that changes heads, within the stays so far: during a change no
     /// sector is transferred.
     fn switching(&self, field: &Field<'_>, reach: &Reach<'_>, cylinder: u32, op: Op) -> u64 {
-        let from = self
-            .0
-            .iter()
-            .flatten()
-            .flatten()
-            .map(|(stay, _)| stay)
-            .map(|stay| stay.from)
-            .min()
-            .unwrap_or(0);
-        let to = self
-            .0
-            .iter()
-            .flatten()
-            .flatten()
-            .map(|(stay, _)| stay)
-            .map(|stay| stay.to)
-            .max()
-            .unwrap_or(0);
+        let from = self.0.iter().flatten().flatten().map(|(stay, _)| stay.from).min().unwrap_or(0);
+        let to = self.0.iter().flatten().flatten().map(|(stay, _)| stay.to).max().unwrap_or(0);
         let switch = reach.cross_ns(0, 0, op);
         if switch < ROUNDING_NS {
             // Many changes could gain by rounding.

@@ -53,7 +53,7 @@ pub use task::ServedTaskReport;
 const ENDED_MAX: usize = 100;
 
 /// Most tasks that have not ended: each has sets of blocks of the whole drive.
-const OPEN_MAX: usize = 32;
+pub const OPEN_MAX: usize = 32;
 
 /// Longest time that a task waits for its reader, and an erasure for room for a copy of its blocks.
 pub(crate) const READER_WAIT_MAX: SimDuration = SimDuration::from_secs(60);
@@ -580,12 +580,11 @@ impl ServedTasks {
                     return self.passed(pass, extent, source, now);
                 }
                 let Some(&id) = self.by_planner_task.get(&planner_task) else { return };
-                if let Some(task) = self.tasks.get_mut(&id) {
-                    let path =
-                        if is_promoted { DeliveryPath::Promotion } else { source.path_of(extent) };
-                    task.account.delivered(extent.blocks.get(), path);
+                let path = if is_promoted { None } else { Some(source.path_of(extent)) };
+                if let Some(task) = self.tasks.get_mut(&id).filter(|_| is_promoted) {
+                    task.account.delivered(extent.blocks.get(), DeliveryPath::Promotion);
                 }
-                self.came(id, extent, source, now);
+                self.came(id, extent, (source, path), now);
             }
             Event::Superseded { task: planner_task, extent, .. } => {
                 if self.passes.contains_key(&planner_task) {
@@ -596,26 +595,40 @@ impl ServedTasks {
         }
     }
 
-    fn came(&mut self, id: u64, extent: Extent, source: &CommandData<'_>, now: SimTime) {
+    /// Blocks have come by `path`, which counts once they are of use; None if it is counted.
+    fn came(
+        &mut self,
+        id: u64,
+        extent: Extent,
+        (source, path): (&CommandData<'_>, Option<DeliveryPath>),
+        now: SimTime,
+    ) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if source.has_failed {
             return task.read_later(extent);
         }
         if !task.wants_data() {
-            return self.count(id, extent);
+            return self.count(id, extent, path);
         }
         let is_refresh = task.refresh.is_some();
         if task.is_older(source.command) || is_refresh && self.is_old(extent, source.command) {
             return self.want_again(id, extent, now);
         }
         match self.pieces.gather(id, extent, source) {
-            Some(data) => self.deliver(id, extent, data, now),
+            Some(data) => self.deliver(id, extent, data, path, now),
             None => self.tasks.get_mut(&id).into_iter().for_each(|task| task.read_later(extent)),
         }
     }
 
     /// Passes data on; without room at the reader the blocks are wanted again.
-    fn deliver(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+    fn deliver(
+        &mut self,
+        id: u64,
+        extent: Extent,
+        data: Vec<u8>,
+        path: Option<DeliveryPath>,
+        now: SimTime,
+    ) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if task.refresh.is_some() {
             return self.keep_to_write(id, extent, &data, now);
@@ -624,7 +637,7 @@ impl ServedTasks {
             task.refused += extent.blocks.get();
             return self.want_again(id, extent, now);
         }
-        self.pass(id, extent, data, now);
+        self.pass(id, extent, data, path, now);
     }
 
     /// Asks the planner once more for delivered blocks; what is not a whole block is read separately.
@@ -641,7 +654,14 @@ impl ServedTasks {
         }
     }
 
-    fn pass(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+    fn pass(
+        &mut self,
+        id: u64,
+        extent: Extent,
+        data: Vec<u8>,
+        path: Option<DeliveryPath>,
+        now: SimTime,
+    ) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if task.has_reader {
             task.room = task.room.saturating_sub(data.len() as u64);
@@ -652,12 +672,15 @@ impl ServedTasks {
                 at: now,
             });
         }
-        self.count(id, extent);
+        self.count(id, extent, path);
     }
 
-    fn count(&mut self, id: u64, extent: Extent) {
+    fn count(&mut self, id: u64, extent: Extent, path: Option<DeliveryPath>) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.delivered += extent.blocks.get();
+        if let Some(path) = path {
+            task.account.delivered(extent.blocks.get(), path);
+        }
         task.unreadable.remove(extent);
         task.count_sample(extent);
     }

@@ -358,9 +358,9 @@ impl ServedTasks {
                 if task.overdue > OVERDUE_MAX {
                     return self.end(id, TaskState::Failed, now);
                 }
-                self.pass(id, extent, data, now);
+                self.pass(id, extent, data, None, now);
             }
-            Some(data) => self.deliver(id, extent, data, now),
+            Some(data) => self.deliver(id, extent, data, None, now),
             None => match halves {
                 None => self.unreadable(id, extent, now),
                 Some((first, second)) => {

@@ -325,7 +325,7 @@ impl ServedTasks {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         let Some(refresh) = &mut task.refresh else { return };
         if refresh.blocks.read_back(block, data) == Some(true) {
-            self.count(id, block);
+            self.count(id, block, None);
         }
     }
 

@@ -325,7 +325,8 @@ pub struct ServedTaskReport {
     pub rounds: u64,
     /// Blocks that were read, in all rounds.
     pub delivered: Blocks,
-    /// Blocks of 512 B of this round, or of the last one, by the path of their delivery.
+    /// Blocks of 512 B of this round, or of the last one, by the path of their delivery. Blocks that were read
+    /// again, as a read of them failed or its data were old, are in none.
     pub deliveries: Deliveries,
     /// Blocks that are still to be read in this round.
     pub left: Blocks,

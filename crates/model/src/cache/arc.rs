@@ -114,11 +114,11 @@ impl Eviction for Arc {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_oldest(B1);
-        self.queues.prefetch_oldest(B2);
+    fn warm_victim(&self) {
+        self.queues.warm_oldest(B1);
+        self.queues.warm_oldest(B2);
     }
 }

@@ -52,11 +52,11 @@ impl Eviction for Clock {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_oldest(TURN);
+    fn warm_victim(&self) {
+        self.queues.warm_oldest(TURN);
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) trait Eviction: Send + fmt::Debug {
     fn warm_lines(&self, key: u64);
 
     /// Announces what the next eviction will need.
-    fn prefetch_victim(&self);
+    fn warm_victim(&self);
 
     /// Slot of a resident key.
     #[inline]
@@ -95,7 +95,7 @@ pub(super) trait Eviction: Send + fmt::Debug {
             if let Some(&soon) = keys.get(at + SLOT_AHEAD) {
                 self.warm_lines(soon);
             }
-            self.prefetch_victim();
+            self.warm_victim();
             hits += u64::from(self.process(key));
         }
         hits

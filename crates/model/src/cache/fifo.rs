@@ -48,11 +48,11 @@ impl Eviction for Fifo {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_oldest(ARRIVED);
+    fn warm_victim(&self) {
+        self.queues.warm_oldest(ARRIVED);
     }
 }
 

@@ -95,5 +95,5 @@ impl Eviction for ByKey {
 
     fn warm_lines(&self, _: u64) {}
 
-    fn prefetch_victim(&self) {}
+    fn warm_victim(&self) {}
 }

@@ -74,7 +74,7 @@ impl Keys {
 
     /// The slot that `key` has most likely, once its [`Self::warm_lines`] is done; announces its key.
     #[inline]
-    pub fn prefetch_slot(&self, key: u64) -> Option<u32> {
+    pub fn warm_slot(&self, key: u64) -> Option<u32> {
         let slot = self.index.likely(key)?;
         prefetch_index(&self.keys, slot as usize);
         Some(slot)

@@ -83,12 +83,12 @@ impl Eviction for Lfu {
     }
 
     fn warm_lines(&self, key: u64) {
-        if let Some(slot) = self.keys.prefetch_slot(key) {
+        if let Some(slot) = self.keys.warm_slot(key) {
             self.links.warm_lines(slot);
         }
     }
 
-    fn prefetch_victim(&self) {
+    fn warm_victim(&self) {
         if let Some(slot) = self.rarest() {
             self.keys.warm_lines(self.keys.key(slot));
         }

@@ -167,10 +167,10 @@ impl Eviction for Lirs {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_oldest(HIR);
+    fn warm_victim(&self) {
+        self.queues.warm_oldest(HIR);
     }
 }

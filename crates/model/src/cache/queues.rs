@@ -141,8 +141,8 @@ impl<const N: usize> Queues<N> {
 
     /// Announces a key that will be looked for very soon, and whose cell was announced before.
     #[inline]
-    pub fn prefetch_slot(&self, key: u64) {
-        if let Some(slot) = self.keys.prefetch_slot(key) {
+    pub fn warm_slot(&self, key: u64) {
+        if let Some(slot) = self.keys.warm_slot(key) {
             prefetch_index(&self.tags, slot as usize);
             self.links.warm_lines(slot);
         }
@@ -150,13 +150,13 @@ impl<const N: usize> Queues<N> {
 
     /// Announces that the oldest key of a queue may be removed next.
     #[inline]
-    pub fn prefetch_oldest(&self, queue: Queue) {
-        self.prefetch_removal(self.oldest(queue));
+    pub fn warm_oldest(&self, queue: Queue) {
+        self.warm_removal(self.oldest(queue));
     }
 
     /// Announces that a key may be removed next.
     #[inline]
-    pub fn prefetch_removal(&self, slot: Option<u32>) {
+    pub fn warm_removal(&self, slot: Option<u32>) {
         if let Some(slot) = slot {
             self.keys.warm_lines(self.keys.key(slot));
         }

@@ -200,12 +200,12 @@ impl<W: Weights> Eviction for S3Fifo<W> {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_oldest(GHOST);
-        self.queues.prefetch_oldest(MAIN);
+    fn warm_victim(&self) {
+        self.queues.warm_oldest(GHOST);
+        self.queues.warm_oldest(MAIN);
     }
 }
 

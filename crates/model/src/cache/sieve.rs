@@ -64,11 +64,11 @@ impl Eviction for Sieve {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_removal(self.start());
+    fn warm_victim(&self) {
+        self.queues.warm_removal(self.start());
     }
 }
 

@@ -127,7 +127,7 @@ impl StorageCacheSpec {
         self.block_size.blocks_rounded_up()
     }
 
-    /// A read cache with this memory.
+    /// A read cache with this memory. Panics if a cache block has no bytes.
     pub fn read_cache(&self, size: Bytes) -> ReadCacheSpec {
         ReadCacheSpec {
             policy: self.policy,

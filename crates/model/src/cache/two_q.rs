@@ -84,11 +84,11 @@ impl Eviction for TwoQ {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_oldest(A1_OUT);
-        self.queues.prefetch_oldest(AM);
+    fn warm_victim(&self) {
+        self.queues.warm_oldest(A1_OUT);
+        self.queues.warm_oldest(AM);
     }
 }

@@ -111,11 +111,11 @@ impl Eviction for WTinyLfu {
     }
 
     fn warm_lines(&self, key: u64) {
-        self.queues.prefetch_slot(key);
+        self.queues.warm_slot(key);
     }
 
-    fn prefetch_victim(&self) {
-        self.queues.prefetch_oldest(WINDOW);
-        self.queues.prefetch_oldest(PROBATION);
+    fn warm_victim(&self) {
+        self.queues.warm_oldest(WINDOW);
+        self.queues.warm_oldest(PROBATION);
     }
 }

@@ -101,6 +101,10 @@ fn course(
     } else {
         format!("How a {round} goes on: {}", task.name)
     };
+    if course.is_over() && progress.iter().all(|line| line.points.is_empty()) {
+        let why = "A server counts rounds and blocks, not their course.";
+        return section(&title, &html! { p.note { (why) } });
+    }
     if progress.iter().all(|line| line.points.is_empty()) {
         let too_little = "Too little has come in this time for its course to be drawn.";
         return section(&title, &html! { p.note { (too_little) } });

@@ -7,6 +7,7 @@ use freewheel_freeblock::{
     Adapt, IDLE_AFTER_MAX, IdleTimer, Options, Patience, Rule, STEPS_MAX, TaskOrder,
 };
 use freewheel_host::SameTrack;
+use freewheel_host::tasks::OPEN_MAX;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,12 @@ impl FreeblockConfig {
     /// Checks that a server has all of its tasks, and returns the fault.
     pub(crate) fn check_served(&self) -> Result<(), String> {
         let server = "a server (`host.server`)";
+        if self.tasks.len() > OPEN_MAX {
+            let count = self.tasks.len();
+            return Err(format!(
+                "`freeblock.tasks` has {count} tasks: {server} has {OPEN_MAX} at most; leave some out"
+            ));
+        }
         for task in &self.tasks {
             if !SERVED_IN_EXPERIMENTS.contains(&task.kind) {
                 let word = task.kind.word();

@@ -27,7 +27,8 @@ pub struct BackgroundResult {
     pub exhausted: u64,
     /// Memory for wanted blocks and their index.
     pub memory_bytes: u64,
-    /// Hash over every delivery: blocks, task, path and time.
+    /// Hash over every delivery: blocks, task, path and time. A server's deliveries have their number, not their
+    /// places.
     #[serde(skip)]
     pub delivered_hash: u64,
     /// Starts of work in idle time, where it is used.

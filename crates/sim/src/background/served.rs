@@ -4,7 +4,7 @@
 //!   [[freeblock.tasks]] --> ServedTasks of HostScheduler --> rounds, blocks by path --> BackgroundResult
 //! ```
 //! Goals: results as of tasks inside a drive. Non-goals: the use of gaps and the progress within a round, which
-//! a server does not count.
+//! a server does not count. Head time of a promoted request that ends after its round is in none.
 
 use std::mem;
 
@@ -161,13 +161,13 @@ impl ServedRun {
 /// Deliveries in blocks of 512 B, in blocks of `size` of them.
 fn in_blocks_of(deliveries: Deliveries, size: u64) -> Deliveries {
     let Deliveries { in_gaps, in_passing, in_idle, promoted, copied, superseded } = deliveries;
-    let work = |work: PromotedWork| PromotedWork { blocks: work.blocks / size, ..work };
-    Deliveries {
-        in_gaps: in_gaps / size,
-        in_passing: in_passing / size,
-        in_idle: in_idle / size,
-        promoted: work(promoted),
-        copied: work(copied),
-        superseded: superseded / size,
-    }
+    let all = in_gaps + in_passing + in_idle + promoted.blocks + copied.blocks + superseded;
+    let promoted = PromotedWork { blocks: promoted.blocks / size, ..promoted };
+    let copied = PromotedWork { blocks: copied.blocks / size, ..copied };
+    let [in_passing, in_idle, superseded] =
+        [in_passing, in_idle, superseded].map(|part| part / size);
+    // A block that came in parts by several paths counts as of gaps, so that whole rounds have all their blocks.
+    let others = in_passing + in_idle + promoted.blocks + copied.blocks + superseded;
+    let in_gaps = all / size - others;
+    Deliveries { in_gaps, in_passing, in_idle, promoted, copied, superseded }
 }

@@ -10,7 +10,7 @@ use freewheel_freeblock::{Planner, TimedPlanner, Timer};
 
 use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use super::{Experiment, Observer, Planners, Progress, fleet};
-use crate::background::{STALLED_REQUESTS_MAX, Unfinished, UntilDone};
+use crate::background::{FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
 use crate::completion::Completion;
 use crate::config::{ConfigError, HostConfig, Layout, Workload};
 use crate::device::Device;
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
         Self { planners, ..self }
     }
 
-    /// Makes each decision of the experiment's own free work inside a call of `timer`. Independent drives
+    /// Makes each decision of the experiment's own free work inside a call of `timer`, but not those of a server. Independent drives
     /// call it on several threads.
     #[must_use]
     pub fn with_timer(self, timer: Timer<'a>) -> Self {
@@ -114,8 +114,14 @@ impl<'a> Run<'a> {
             None => &mut unseen,
         };
         let layout = experiment.striped();
-        let foreground =
-            Foreground { experiment, layout, source: &mut source, observer, unfinished: None };
+        let foreground = Foreground {
+            experiment,
+            layout,
+            source: &mut source,
+            observer,
+            tasks: None,
+            unfinished: None,
+        };
         Ok(foreground.drives(planners)?.result())
     }
 
@@ -166,7 +172,8 @@ impl<'a> Run<'a> {
         let source = UntilDone::new(source, unfinished.clone(), stalled_requests_max);
         let mut backgrounds = experiment.backgrounds(unfinished.as_ref())?;
         assert!(planners.is_empty() || backgrounds.is_empty(), "an arm has one planner");
-        let is_decided = !(planners.is_empty() && backgrounds.is_empty());
+        let tasks = experiment.config.freeblock.as_ref();
+        let is_decided = tasks.is_some() || !planners.is_empty();
         let every = if is_decided { REPORT_EVERY_DECIDED } else { REPORT_EVERY };
         let (mut unheard, mut unseen) = (|_, _| {}, |_: &Completion| {});
         let progress: Progress<'_> = match progress {
@@ -180,7 +187,7 @@ impl<'a> Run<'a> {
         let mut source = Reporting { source, progress, every, until_next: every };
         let unfinished = unfinished.as_ref();
         let foreground =
-            Foreground { experiment, layout, source: &mut source, observer, unfinished };
+            Foreground { experiment, layout, source: &mut source, observer, tasks, unfinished };
         let mut tally = match timer {
             _ if backgrounds.is_empty() => foreground.drives(planners)?,
             None => foreground.drives(backgrounds.iter_mut().map(|arm| arm as _).collect())?,
@@ -202,7 +209,8 @@ struct Foreground<'a, S> {
     layout: VolumeLayout<'a>,
     source: &'a mut S,
     observer: Observer<'a>,
-    /// Blocks of tasks that the source waits for.
+    /// Tasks of a server, and the blocks of them that the source waits for.
+    tasks: Option<&'a FreeblockConfig>,
     unfinished: Option<&'a Unfinished>,
 }
 
@@ -240,7 +248,7 @@ impl<S: Source> Foreground<'_, S> {
     /// Drives with a server's scheduler before each, which has the tasks.
     fn servers(self, host: &HostConfig) -> Result<Tally, ConfigError> {
         let experiment = self.experiment;
-        let (tasks, unfinished) = (experiment.config.freeblock.as_ref(), self.unfinished);
+        let (tasks, unfinished) = (self.tasks, self.unfinished);
         let mut arms = experiment.arms_behind_host(host, |scheduler, drive| {
             let device = ServedDevice::for_experiment(scheduler, drive, tasks, unfinished.cloned());
             device.map_err(|error| ConfigError::Freeblock { message: error.to_string() })

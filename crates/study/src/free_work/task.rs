@@ -15,7 +15,7 @@ pub struct TaskWork {
     pub name: String,
     /// Scan, scrub, backup, and so on.
     pub kind: RoundKind,
-    /// Blocks that make a round on one arm; none of a task without rounds.
+    /// Blocks that make a round on one arm.
     pub blocks: u64,
     /// Size of one in bytes.
     pub block_bytes: u64,

@@ -333,5 +333,5 @@ fn extent_has_one_valid_place_after_crash() {
         moves += machine.moves;
         cancelled += machine.cancelled;
     }
-    assert!(moves > 100 && cancelled > 100, "{moves} moves, {cancelled} given up");
+    assert!(moves > 100 && cancelled > 50, "{moves} moves, {cancelled} given up");
 }
