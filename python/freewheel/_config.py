@@ -274,7 +274,7 @@ class HostConfig(TypedDict, total=False):
     scheduler: "PredictionSpec"
     """The scheduler."""
     server: "bool"
-    """Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it overlaps with an earlier one, has one flush at the drive at a time, and sends requests of more than 64 KiB in pieces of up to 1 MiB: their stage times are those of the last piece. Tasks are scans, scrubs and backups; the use of gaps by each is not counted."""
+    """Runs the whole scheduler of `freewheel serve`, with one client. It holds a request back while it overlaps with an earlier one, has one flush at the drive at a time, and sends requests of more than 64 KiB in pieces of up to 1 MiB: their stage times are those of the last piece. Tasks are scans, scrubs and backups. How much of the gaps each used is not counted."""
 
 
 class HotFiles(TypedDict, total=False):
