@@ -95,7 +95,7 @@ pub fn fleet(
 /// A path in the folder of this process.
 fn scratch(py: Python<'_>, name: &str) -> PyResult<PathBuf> {
     let path = py.import("freewheel._scratch")?.call_method1("file", (name,))?;
-    Ok(path.extract()?)
+    path.extract()
 }
 
 /// Err for a share or a number of threads that is none.
