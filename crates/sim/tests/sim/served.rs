@@ -89,7 +89,6 @@ fn server_tasks_deliver_like_outside_tasks() {
         (2, 3, "kind = \"scrub\", length = \"8MiB\", rounds = 2"),
         (3, 1, "kind = \"backup\", length = \"128MiB\""),
         (4, 1, "kind = \"backup\", start = \"1GiB\", length = \"128MiB\""),
-        (5, 2, "kind = \"scan\", length = \"4MiB\", rounds = 1, promote_tail = { cost = 0.02 }"),
     ];
     for (seed, rounds_expected, task) in cases {
         let run = |server: bool| {
