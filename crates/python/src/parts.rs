@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::fault::Fault;
 
-/// A job with numbered parts. What other processes make of them is kept in its journal.
+/// A job with numbered parts, whose rows from other processes go into its journal.
 pub trait Job: Send + Sync {
     /// Name of the function that runs a chunk.
     fn worker(&self) -> &'static str;
@@ -80,7 +80,7 @@ impl JobPlan {
         let before = job.len() - plan.get().pending(py)?.len();
         let module = py.import("freewheel._distribute")?;
         let filled = module.call_method1("fill", (plan, executor, jobs, progress));
-        // What is raised refers to the plan, and its journal is to be free for the next call.
+        // The exception keeps the plan alive, and the next call needs its journal.
         filled.inspect_err(|_| job.close())?;
         Ok(before)
     }

@@ -18,7 +18,7 @@ const COLUMNS: [&str; 4] = ["trace", "drive", "server", "bay"];
 const HELP: &str = "write places={\"usr_1\": {\"drive\": \"tr96\", \"server\": \"usr\", \"bay\": 1}}, or give a CSV or a table with \
      the columns trace and drive, server or bay";
 
-/// Places out of what `fleet` takes.
+/// Places that the argument `places` of `fleet` gives.
 pub fn places(given: &Bound<'_, PyAny>) -> PyResult<Places> {
     let by_name = if let Ok(by_name) = given.cast::<PyDict>() {
         of_dict(by_name)?

@@ -310,27 +310,14 @@ fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     if expected.is_empty() {
         return format!("`{key}`: {text}");
     }
-    let meant = match wrong.strip_prefix(UNKNOWN_NAME) {
-        Some(name) => cache_key(key, name).unwrap_or_else(|| meant(name, expected)),
-        None => String::new(),
-    };
+    let meant =
+        wrong.strip_prefix(UNKNOWN_NAME).map(|name| meant(name, expected)).unwrap_or_default();
     let (shown, needed) = (shown(value), needed(expected));
     format!("`{key}` is {shown}: {needed} is needed{meant}{}", share_meant(value, expected))
 }
 
 fn meant(name: &str, expected: &str) -> String {
     did_you_mean(name.trim_matches('`'), quoted(expected))
-}
-
-/// Key of the cache that does the work of a kind of task that there is no more.
-fn cache_key(key: &str, name: &str) -> Option<String> {
-    let is_kind = key.starts_with("freeblock.tasks") && key.ends_with(".kind");
-    let instead = match name.trim_matches('`') {
-        "write-back" if is_kind => "write_buffer.destage_in_gaps",
-        "prefetch" if is_kind => "opportunistic.free_blocks",
-        _ => return None,
-    };
-    Some(format!("; leave the task out: `cache.{instead} = true` does this in gaps"))
 }
 
 /// The number that a share in per cent means.
@@ -485,19 +472,6 @@ mod tests {
         }
         let said = said::<SimConfig>("[[freeblock.tasks]]\nkind = 'elevator'");
         assert!(said.ends_with("`compare` is needed"), "{said}");
-    }
-
-    #[test]
-    fn removed_task_kind_names_cache_key() {
-        for (kind, key) in [
-            ("write-back", "write_buffer.destage_in_gaps"),
-            ("prefetch", "opportunistic.free_blocks"),
-        ] {
-            let said = said::<SimConfig>(&format!("[[freeblock.tasks]]\nkind = '{kind}'"));
-            assert!(said.contains("one of `scan`, `scrub`"), "{said}");
-            let way_out = format!("`cache.{key} = true` does this in gaps");
-            assert!(said.ends_with(&way_out), "{said}");
-        }
     }
 
     #[test]

@@ -31,8 +31,8 @@
 //!
 //! To add a policy: write `cache/<name>.rs` with a type that implements `Eviction`. Add a variant to
 //! [`CachePolicy`] and a row to [`POLICIES`]. Where it is defined for objects of unlike sizes, it also implements
-//! `ObjectEviction`. A policy from outside this crate implements [`KeyPolicy`]. Add its rules to the oracles in `tests/model/cache/naive.rs`, which
-//! do not compile until every variant has some.
+//! `ObjectEviction`. Add its rules to the oracles in `tests/model/cache/naive.rs`, which do not compile until every
+//! variant has some. A policy from outside this crate implements [`KeyPolicy`].
 
 mod amp;
 mod arc;

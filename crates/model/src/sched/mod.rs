@@ -9,8 +9,8 @@
 //! one that arrived first is served first (smallest [`Waiting::sequence`]).
 //!
 //! To add a policy: write `sched/<name>.rs` with a type that implements [`Policy`]; add a variant to
-//! [`PolicySpec`], a row to [`POLICIES`] and an arm of its `build`; add its rule to the oracle in `tests/model/sched.rs`, which
-//! fails until every row of the registry has one.
+//! [`PolicySpec`], a row to [`POLICIES`] and an arm of its `build`; add its rule to the oracle in
+//! `tests/model/sched.rs`, which fails until every row of the registry has one.
 
 mod asatf;
 mod build;

@@ -74,7 +74,7 @@ impl ServedBackground {
         Ok(Self { runs, unfinished, patience_nodes, delivered_hash: 0 })
     }
 
-    /// Takes what has become of the tasks until `now`.
+    /// Counts the rounds and the blocks that have ended until `now`.
     pub fn observe(&mut self, tasks: &mut ServedTasks, now: SimTime) {
         for output in tasks.outputs() {
             if let ServedTaskOutput::Round { task, at, deliveries } = output

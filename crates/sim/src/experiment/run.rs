@@ -66,8 +66,8 @@ impl<'a> Run<'a> {
         Self { planners, ..self }
     }
 
-    /// Makes each decision of the experiment's own free work inside a call of `timer`, but not those of a server. Independent drives
-    /// call it on several threads.
+    /// Makes each decision of the experiment's own free work inside a call of `timer`, but not those of a
+    /// server. Independent drives call it on several threads.
     #[must_use]
     pub fn with_timer(self, timer: Timer<'a>) -> Self {
         Self { timer: Some(timer), ..self }
