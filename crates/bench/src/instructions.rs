@@ -69,6 +69,8 @@ const PLACES: &[(&str, &str)] = &[
     ("model/src/drive", "mechanics"),
     ("sim/src/device", "mechanics"),
     ("sim/src/arm_executor", "mechanics"),
+    ("sim/src/free_time", "mechanics"),
+    ("sim/src/seek_errors", "mechanics"),
     ("sim/src/idle", "mechanics"),
     ("sim/src/result", "statistics"),
     ("sim/src/completion", "statistics"),

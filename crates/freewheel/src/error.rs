@@ -232,7 +232,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         | ConfigError::Commands { .. }
         | ConfigError::Freeblock { .. }
         | ConfigError::Measured { .. }
-        | ConfigError::PredictiveScheduler { .. }
+        | ConfigError::Host { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Scale { .. }
         | ConfigError::WithoutEffect { .. }

@@ -13,8 +13,9 @@ use freewheel_model::electronics::{Done, DriveUnit, MediaCacheWork, NextEvent, S
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-use crate::arm_executor::{ArmExecutor, FreeTime};
+use crate::arm_executor::ArmExecutor;
 use crate::cache_work::CacheWork;
+use crate::free_time::FreeTime;
 use crate::idle::IdleTime;
 
 /// One arm with the electronics between it and the scheduler.

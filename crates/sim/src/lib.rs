@@ -15,6 +15,7 @@ mod events;
 pub mod experiment;
 pub mod fidelity;
 pub mod files;
+mod free_time;
 mod gap_destages;
 mod idle;
 pub mod library;
@@ -23,11 +24,12 @@ pub mod log;
 pub mod postmark;
 mod predicted_device;
 mod result;
+mod seek_errors;
 mod served_device;
 pub mod source;
 pub mod toml_faults;
 
-pub use arm_executor::{ArmExecutor, FreeTime, SeekErrors};
+pub use arm_executor::ArmExecutor;
 pub use background::CONSERVATISM_MAX;
 pub use cache_work::{CacheWork, PrefetchWork, PrefetchWorth, ServiceParts};
 pub use completion::{Completion, LimitCounts, Refusal, RefusedWrites};
@@ -35,6 +37,7 @@ pub use config::HostConfig;
 pub use device::{Device, Mechanics, WholeDrive, Work};
 pub use engine::{Arm, VolumeZones, run};
 pub use events::EventQueue;
+pub use free_time::FreeTime;
 pub use idle::IdleTime;
 pub use linux_device::LinuxDevice;
 pub use predicted_device::{CommandObserver, PredictedDevice};
@@ -42,4 +45,5 @@ pub use result::{
     BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, PassResult, PostmarkResult,
     Resource, RunResult, SliceResponses, SliceResult, Stages,
 };
+pub use seek_errors::SeekErrors;
 pub use served_device::ServedDevice;

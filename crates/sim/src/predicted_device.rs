@@ -9,9 +9,10 @@ use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 
-use crate::arm_executor::{FreeTime, foreground};
+use crate::arm_executor::foreground;
 use crate::black_box::{self, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
+use crate::free_time::FreeTime;
 
 /// A black box with its scheduler. Requests go to the scheduler as they arrive; it decides when the
 /// drive receives them.

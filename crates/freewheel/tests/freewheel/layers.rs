@@ -114,7 +114,7 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("fleet/run.rs", &["atomic", "Mutex", "PoisonError"]),
     ("sweep/loads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("sweep/run.rs", &["Mutex", "PoisonError"]),
-    ("scrub/estimate.rs", &["atomic"]),
+    ("scrub/scan.rs", &["atomic"]),
     ("scrub/projection.rs", &["atomic"]),
 ];
 /// Crates whose results must be the same bytes every time.

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::firmware::{Activity, BadBlocks, Firmware, JitterShape, SeekJitter};
 use super::spindle::{Spindle, SpindleDrift};
-use crate::arm_executor::SeekErrors;
+use crate::seek_errors::SeekErrors;
 
 /// A command for a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

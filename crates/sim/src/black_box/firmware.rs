@@ -9,7 +9,7 @@ use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arm_executor::SeekErrors;
+use crate::seek_errors::SeekErrors;
 
 /// Maintenance that a drive performs on its own, such as thermal recalibration (fast02 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -67,7 +67,7 @@ pub enum ConfigError {
     },
     /// A value of the scheduler outside the drive does not fit.
     #[error("host: {message}")]
-    PredictiveScheduler {
+    Host {
         /// Key, value and what is allowed.
         message: String,
     },

@@ -12,7 +12,7 @@ use freewheel_model::sched::linux::BlockLayer;
 use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
 
 use super::{Experiment, Planners};
-use crate::arm_executor::{ArmExecutor, SeekErrors};
+use crate::arm_executor::ArmExecutor;
 use crate::black_box::EmulatedDrive;
 use crate::cached::CachedDevice;
 use crate::cached_arm::behind_cache;
@@ -21,6 +21,7 @@ use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::Arm;
 use crate::gap_destages::GapDestages;
 use crate::linux_device::LinuxDevice;
+use crate::seek_errors::SeekErrors;
 
 /// A drive, its mechanics alone, and as it looks from outside.
 struct Sides {

@@ -129,8 +129,8 @@ pub(super) fn check_host(config: &SimConfig) -> Result<(), ConfigError> {
     let Some(host) = &config.host else { return Ok(()) };
     if host.server && config.commands.is_some() {
         let message = "`server` and `commands` exclude each other, as a server passes no marks on: leave one of them out".into();
-        return Err(ConfigError::PredictiveScheduler { message });
+        return Err(ConfigError::Host { message });
     }
     let checked = host.check(config.freeblock.as_ref());
-    checked.map_err(|message| ConfigError::PredictiveScheduler { message })
+    checked.map_err(|message| ConfigError::Host { message })
 }

@@ -16,13 +16,14 @@ use freewheel_model::stats::{Distribution, Summary};
 use freewheel_units::Op;
 use serde::Serialize;
 
-use crate::arm_executor::{ArmExecutor, SeekErrors};
+use crate::arm_executor::ArmExecutor;
 use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
 use crate::config::ConfigError;
 use crate::device::{Device, Mechanics};
 use crate::engine::{self, Arm, RunParts, VolumeLayout};
 use crate::result::{DiskUse, RunResult};
+use crate::seek_errors::SeekErrors;
 use crate::source::Source;
 
 /// Files, disks and requests.

@@ -3,8 +3,8 @@
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
-use crate::arm_executor::FreeTime;
 use crate::device::Work;
+use crate::free_time::FreeTime;
 
 /// Sums of stage times over all reads and writes. A request that several arms serve counts with the
 /// stages of its last piece.

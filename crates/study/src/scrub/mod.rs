@@ -6,6 +6,7 @@
 //! How much latency there is in an hour is measured on the whole trace. Scrubs verify what is on the
 //! media, so only what is read counts, and pieces of blocks need not be held.
 
+mod background_scan;
 mod burst;
 mod by_command;
 mod curve;
@@ -13,16 +14,17 @@ mod depletion;
 mod effort;
 mod estimate;
 mod idle;
+mod measure;
 mod projection;
 mod sample;
+mod scan;
 mod spread;
 
+pub use background_scan::BackgroundScan;
 pub use by_command::CommandMarks;
 pub use effort::{SCRUB_EFFORT, SCRUB_EFFORTS};
-pub(crate) use estimate::estimate;
-pub use estimate::{
-    ArmScrub, BackgroundScan, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
-    ScrubProgress,
-};
+pub use estimate::{ArmScrub, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
 pub use idle::{CommandScrub, IdleScrub, PauseBeforeScrub, SCRUB_SECONDS_MAX};
 pub(crate) use idle::{IDLE_RUNS, PauseSearch, idle_scrub};
+pub(crate) use measure::estimate;
+pub use scan::ScrubProgress;

@@ -21,7 +21,7 @@ use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use super::burst::Burst;
 use super::curve;
 use super::depletion::{Run, Scan};
-use super::effort::Work;
+use super::effort::{SCRUB_EFFORT, Work};
 use super::spread::Spread;
 
 /// Resolution with which a scan is followed.
@@ -42,6 +42,19 @@ pub(super) struct Pace {
     /// Most work, in nanoseconds of [`Work`].
     pub work_ns: u64,
 }
+
+/// Assumed: bursts that measure a rate to a few hundredths, and leaps over a tenth of the remaining
+/// blocks where the work allows it. The wait for the last blocks is several times their time under
+/// random requests on the largest drive here. The requests take seconds to simulate.
+pub(super) const PACE: Pace = Pace {
+    gaps: 750,
+    gaps_max: 6000,
+    leaps: 1000,
+    step_max: 0.1,
+    last_gaps: 200_000,
+    requests: 4_000_000,
+    work_ns: SCRUB_EFFORT.ns(),
+};
 
 /// Drive, load and rule of a scan.
 #[derive(Debug, Clone, Copy)]
