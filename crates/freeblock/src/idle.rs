@@ -82,7 +82,7 @@ fn first_on(
     let mut first: Option<(Timed, Position)> = None;
     for surface in 0..field.tracks.surfaces() {
         let at = Position { cylinder, surface };
-        for op in [Op::Read, Op::Write] {
+        for &op in field.wanted.ops() {
             items.clear();
             items_on(field, reach, at, op, items);
             for timed in items.iter() {
@@ -162,6 +162,9 @@ mod tests {
         #[test]
         fn nearest_cylinder_matches_scan(
             seed: u64, left in 1usize..5,
+            objective in prop::sample::select(
+                vec![Objective::Track, Objective::Cylinder, Objective::Presence]
+            ),
         ) {
             let prng = &mut Prng::new(seed, "idle");
             let tracks = &tracks();
@@ -170,7 +173,7 @@ mod tests {
             let key = LayerKey { op: Op::Read, size: 1, offset: 0, weight: 1 };
             wanted.layer(tracks, key);
             wanted.want(tracks, 0, 0, capacity);
-            let index = &mut Index::new(tracks, wanted, Objective::Track, Fineness::BySize);
+            let index = &mut Index::new(tracks, wanted, objective, Fineness::BySize);
             wanted.unwant(tracks, 0, 0, capacity);
             (0..tracks.cylinders()).for_each(|cylinder| index.fewer(cylinder));
             for _ in 0..left {

@@ -31,7 +31,9 @@ pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IDLE_AFTER_MAX, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
 pub use order::{PromoteTail, TaskOrder, checked_block_size};
-pub use scheduler::{Delivery, Options, PATIENCE_NODES, Patience, Rule, STEPS_MAX, Scheduler};
+pub use scheduler::{
+    Bounds, Delivery, Options, PATIENCE_NODES, Patience, Rule, STEPS_MAX, Scheduler,
+};
 pub use search::{Delivered, Fineness, LayerKey, SearchProgress};
 pub use timed_planner::{TimedPlanner, Timer};
 

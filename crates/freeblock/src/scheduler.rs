@@ -89,9 +89,21 @@ pub struct Options {
     pub slack_log2: Option<u32>,
     /// Under [`Rule::Paths`], how long a search continues for a little more.
     pub patience: Patience,
-    /// Under [`Rule::Paths`], whether a new index has rough bounds, in a tenth of the time, and close
-    /// ones only where searches look in vain.
-    pub rough_at_first: bool,
+    /// Under [`Rule::Paths`], bounds of the index.
+    pub bounds: Bounds,
+}
+
+/// Bounds on what a path over a cylinder offers. Plans are as good with any; rough ones are made faster, and
+/// searches in gaps look at more cylinders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bounds {
+    /// Close from the beginning.
+    #[default]
+    Close,
+    /// Rough in a new index, in a tenth of the time; close where searches have looked in vain.
+    RoughAtFirst,
+    /// Any worth where anything is wanted: for work in idle time, which takes the nearest.
+    Rough,
 }
 
 impl Default for Options {
@@ -106,7 +118,7 @@ impl Default for Options {
             fineness: Fineness::default(),
             slack_log2: None,
             patience: Patience::default(),
-            rough_at_first: false,
+            bounds: Bounds::default(),
         }
     }
 }
@@ -166,12 +178,14 @@ impl Scheduler {
     pub fn new(drive: &Arc<Drive>, options: Options) -> Self {
         let tracks = Tracks::new(drive);
         let wanted = Wanted::new(&tracks, options.held_max.get() / 512);
-        let objective = match options.rule {
-            Rule::Greedy => Objective::Track,
-            Rule::Paths => Objective::Cylinder,
+        let objective = match (options.rule, options.bounds) {
+            (Rule::Greedy, _) => Objective::Track,
+            (Rule::Paths, Bounds::Rough) => Objective::Presence,
+            (Rule::Paths, _) => Objective::Cylinder,
         };
         let index = Index::new(&tracks, &wanted, objective, options.fineness);
-        let index = if options.rough_at_first { index.rough_at_first() } else { index };
+        let is_rough = options.bounds == Bounds::RoughAtFirst;
+        let index = if is_rough { index.rough_at_first() } else { index };
         let region_weights = RegionWeights::new(&index);
         Self {
             options,

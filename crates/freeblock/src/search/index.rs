@@ -77,6 +77,8 @@ pub(crate) enum Objective {
     Track,
     /// The best path over its tracks.
     Cylinder,
+    /// Anything at all: an entry allows any worth, or none.
+    Presence,
 }
 
 /// Least worth and least sectors of any block.
@@ -183,6 +185,8 @@ enum TableBuilder {
     FineTracks(Box<Track<FINE>>),
     /// The best path over the surfaces.
     Paths(Vec<Surface>),
+    /// Any worth or none.
+    Presence,
 }
 
 impl TableBuilder {
@@ -191,13 +195,14 @@ impl TableBuilder {
             Objective::Track if is_fine => Self::FineTracks(Box::new(Track::NONE)),
             Objective::Track => Self::Tracks(Box::new(Track::NONE)),
             Objective::Cylinder => Self::Paths(vec![Surface::NONE; tracks.surfaces() as usize]),
+            Objective::Presence => Self::Presence,
         }
     }
 
     /// Slots of a turn.
     const fn slots(&self) -> usize {
         match self {
-            Self::Tracks(_) | Self::Paths(_) => COARSE,
+            Self::Tracks(_) | Self::Paths(_) | Self::Presence => COARSE,
             Self::FineTracks(_) => FINE,
         }
     }
@@ -286,9 +291,9 @@ impl Index {
         let is_rough = self.is_rough_at_first && has_paths && wanted.left() > 0;
         for cylinder in 0..tracks.cylinders() {
             if is_rough {
-                self.set_roughly(cylinder)
+                self.set_roughly(cylinder);
             } else {
-                _ = self.set(tracks, wanted, cylinder)
+                self.set(tracks, wanted, cylinder);
             }
         }
         if is_rough {
@@ -306,7 +311,7 @@ impl Index {
     /// Tracks whose worth an entry may sum.
     fn tracks_told_of(&self, tracks: &Tracks) -> u32 {
         match self.maker {
-            TableBuilder::Tracks(_) | TableBuilder::FineTracks(_) => 1,
+            TableBuilder::Tracks(_) | TableBuilder::FineTracks(_) | TableBuilder::Presence => 1,
             TableBuilder::Paths(_) => tracks.surfaces(),
         }
     }
@@ -328,13 +333,17 @@ impl Index {
                 let arcs = best_path(tracks, wanted, cylinder, surfaces, shift);
                 self.put(cylinder, &Table::of(&arcs))
             }
+            TableBuilder::Presence if wanted.is_any_on(tracks, cylinder) => {
+                self.set_roughly(cylinder)
+            }
+            TableBuilder::Presence => self.put(cylinder, &Table([[0; COARSE]; COARSE])),
         }
     }
 
     /// Gives a cylinder a table that allows any worth. The search is left with its other bound, the worth of
     /// all sectors that pass in a window.
-    fn set_roughly(&mut self, cylinder: u32) {
-        self.put(cylinder, &Table([[u8::MAX; COARSE]; COARSE]));
+    fn set_roughly(&mut self, cylinder: u32) -> u64 {
+        self.put(cylinder, &Table([[u8::MAX; COARSE]; COARSE]))
     }
 
     /// Stores the table of a cylinder; returns the same bits as [`Self::set`].
@@ -453,6 +462,7 @@ impl Index {
             TableBuilder::Tracks(track) => size_of_val(&**track),
             TableBuilder::FineTracks(track) => size_of_val(&**track),
             TableBuilder::Paths(surfaces) => surfaces.capacity() * size_of::<Surface>(),
+            TableBuilder::Presence => 0,
         };
         let flat = made_in
             + totals.capacity() * size_of::<u16>()

@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 
 use freewheel_freeblock::tasks::TaskKind;
 use freewheel_freeblock::{
-    Adapt, IDLE_AFTER_MAX, IdleTimer, Options, Patience, Rule, STEPS_MAX, TaskOrder,
+    Adapt, Bounds, IDLE_AFTER_MAX, IdleTimer, Options, Patience, Rule, STEPS_MAX, TaskOrder,
 };
 use freewheel_host::SameTrack;
 use freewheel_host::tasks::OPEN_MAX;
+use freewheel_model::drive::Drive;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,13 @@ impl FreeblockConfig {
             patience: self.patience.map(Into::into).unwrap_or_default(),
             ..Options::default()
         }
+    }
+
+    /// Bounds that a drive's planner needs.
+    pub(super) fn bounds(&self, drive: &Drive) -> Bounds {
+        // Behind such a margin no gap is wide enough: only work in idle time is left.
+        let has_gaps = self.conservatism < drive.rotation().period();
+        if has_gaps { Bounds::default() } else { Bounds::Rough }
     }
 
     /// Checks that a server has all of its tasks, and returns the fault.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
 use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
-    Opportunity, Planner, Promoter,
+    Opportunity, Options, Planner, Promoter,
 };
 use freewheel_host::{DeliveryPath, PromotionAnchor, TailPromotion};
 use freewheel_model::drive::{Departure, Drive};
@@ -105,7 +105,7 @@ impl PreparedTasks {
         config: &FreeblockConfig,
         anchor: PromotionAnchor,
     ) -> Result<Self, BeginError> {
-        let options = config.options();
+        let options = Options { bounds: config.bounds(drive), ..config.options() };
         let patience_nodes = options.patience_nodes(drive);
         let mut tasks = Tasks::new(drive, options, CADENCE);
         let named = names(&config.tasks).into_iter().zip(&config.tasks);

@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use freewheel_freeblock::{Options, Patience, Rule};
+use freewheel_freeblock::{Bounds, Options, Patience, Rule};
 use freewheel_units::SimDuration;
 
 /// Processor time of an estimate's bursts and leaps, unless said otherwise.
@@ -65,7 +65,7 @@ pub(super) fn decisions(rule: Rule, nodes_max: u64) -> Options {
         budget: nodes_max,
         slack_log2,
         patience,
-        rough_at_first: true,
+        bounds: Bounds::RoughAtFirst,
         ..Options::default()
     }
 }

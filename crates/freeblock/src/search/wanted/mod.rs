@@ -494,6 +494,22 @@ impl Wanted {
         }
     }
 
+    /// True if anything may be taken of a cylinder, as if memory had room: where [`Self::collect`] adds
+    /// something.
+    pub fn is_any_on(&self, tracks: &Tracks, cylinder: u32) -> bool {
+        let begins = self.begins_on(cylinder);
+        let mut is_any = false;
+        for surface in 0..tracks.surfaces() {
+            tracks.for_each_stretch(Position { cylinder, surface }, |stretch| {
+                is_any = is_any || self.layers.iter().any(|layer| has_any(layer, stretch, begins));
+            });
+            if is_any {
+                break;
+            }
+        }
+        is_any
+    }
+
     /// The blocks `from..to` of 512 B were transferred for the layers that `serves` accepts. Complete blocks
     /// are wanted no longer and go to `deliver`. Returns whether less is wanted.
     pub fn moved(
@@ -651,6 +667,19 @@ impl Wanted {
 
 fn sector(block: u64, stretch: &TrackExtent) -> u32 {
     stretch.sector + (block - stretch.first) as u32
+}
+
+/// True if anything may be taken of an extent for this layer.
+fn has_any(layer: &Layer, stretch: &TrackExtent, begins: bool) -> bool {
+    let (first, end) = layer.whole(stretch.first, stretch.end());
+    let takeable = layer.takeable(begins);
+    layer.wanted.count_in(first, end) > 0
+        || takeable.has_of_pair(2 * u64::from(stretch.id))
+            && layer
+                .pieces_of(stretch)
+                .into_iter()
+                .flatten()
+                .any(|piece| takeable.contains(piece.bit))
 }
 
 fn outside(block: &u64, layer: &Layer, from: u64, to: u64) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freewheel_freeblock::{FreeRun, Options, Planner, Rule, SearchProgress};
+use freewheel_freeblock::{Bounds, FreeRun, Options, Planner, Rule, SearchProgress};
 use freewheel_units::{Blocks, Lbn, SimTime};
 use proptest::prelude::*;
 
@@ -85,11 +85,15 @@ proptest! {
 
     #[test]
     fn path_plan_matches_with_rough_bounds(
-        (spec, drive) in any_drive(), seed: u64
+        (spec, drive) in any_drive(), seed: u64, at_first: bool
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
-        let options =
-            Options { rule: Rule::Paths, region_weights: false, rough_at_first: true, ..unlimited() };
+        let options = Options {
+            rule: Rule::Paths,
+            region_weights: false,
+            bounds: if at_first { Bounds::RoughAtFirst } else { Bounds::Rough },
+            ..unlimited()
+        };
         let mut case = Case::with(spec, seed, options, 1);
         for _ in 0..30 {
             let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
