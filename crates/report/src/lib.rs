@@ -14,6 +14,7 @@ mod claims_page;
 mod claims_report;
 mod claims_text;
 mod command_work;
+mod drawing;
 mod drive_identity;
 mod drive_sheet;
 mod extraction_text;

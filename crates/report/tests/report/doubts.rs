@@ -332,7 +332,7 @@ fn microseconds_as_nanoseconds_are_recognised() {
     let says = |study: &StudyReport, words: &str| {
         study.findings.iter().any(|f| (f.headline.clone() + &f.details.concat()).contains(words))
     };
-    assert!(says(&study, "responses of 8.00 us on average: is the unit"), "{:#?}", study.findings);
+    assert!(says(&study, "responses of 8.0 us on average: is the unit"), "{:#?}", study.findings);
     let hint =
         "If its times are microseconds that were read as nanoseconds, the trace takes 69.9 s";
     assert!(answered.starts_with("This drive cannot serve"), "{answered}");
