@@ -105,7 +105,7 @@ pub(crate) fn fine_ms(ns: f64) -> String {
 }
 
 /// A short time in the unit that leaves it few digits.
-pub fn short_time(ns: u64) -> String {
+pub(crate) fn short_time(ns: u64) -> String {
     match ns {
         0..1_000_000 => us(ns as f64),
         1_000_000..10_000_000_000 => format!("{} ms", ms(ns as f64)),
@@ -114,7 +114,7 @@ pub fn short_time(ns: u64) -> String {
 }
 
 /// Short times: the median, one that hardly any exceeds, and the longest.
-pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
+pub(crate) fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
     let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(short_time);
     format!("p50 {p50}, p99 {p99}, max {max}")
 }
@@ -236,6 +236,27 @@ pub(crate) fn whole_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// A share in per cent that may be very small.
+pub(crate) fn fine_percent(share: f64) -> String {
+    // Five digits show nothing of a smaller one.
+    if (5e-8..0.001).contains(&share) {
+        format!("{:.5} %", share * 100.0)
+    } else {
+        // What is smaller still comes from rounding.
+        percent(if share < 5e-8 { 0.0 } else { share })
+    }
+}
+
+/// A relative difference in per cent with its sign.
+pub(crate) fn signed_percent(share: f64) -> String {
+    if share < 0.0 { format!("-{}", percent(-share)) } else { format!("+{}", percent(share)) }
+}
+
+/// Chi-square of a comparison with chance.
+pub(crate) fn chi_square(value: f64) -> String {
+    format!("{value:.1}")
+}
+
 /// Misses of a cache in per cent, without the sign.
 pub(crate) fn miss_percent(ratio: f64) -> String {
     format!("{:.1}", ratio * 100.0)
@@ -298,6 +319,13 @@ mod tests {
         assert_eq!(ratios, ["0.40", "1.0", "4.1", "100", "339", "10,200"]);
         assert_eq!([700.0, 3_000.0, -543_210.0].map(us), ["0.70 us", "3.0 us", "-543 us"]);
         assert_eq!([p_value(0.012_34), p_value(0.0)], ["0.0123", "<0.0001"]);
+    }
+
+    #[test]
+    fn small_shares_keep_digits() {
+        let shown = [0.0, 1e-18, 0.000_012_3, 0.25].map(fine_percent);
+        assert_eq!(shown, ["0 %", "0 %", "0.00123 %", "25 %"]);
+        assert_eq!([-0.1, 0.005].map(signed_percent), ["-10 %", "+0.5 %"]);
     }
 
     #[test]

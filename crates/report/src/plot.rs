@@ -105,7 +105,7 @@ fn value_at(points: &[(f64, f64)], x: f64) -> Option<f64> {
 
 /// A bar of `share` of the columns, in steps of an eighth; the shortest bar for a smaller share above
 /// zero.
-pub fn bar(share: f64, columns: usize) -> String {
+pub(crate) fn bar(share: f64, columns: usize) -> String {
     let eighths = (share * (8 * columns) as f64).round() as usize;
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     let rest = match eighths % 8 {
