@@ -45,7 +45,7 @@ pub(crate) fn us(ns: f64) -> String {
 
 /// Requests or other things a second.
 pub(crate) fn per_second(count: f64) -> String {
-    if count >= 1000.0 { grouped(count.round() as u64) } else { three_digits(count) }
+    if count >= 999.5 { grouped(count.round() as u64) } else { three_digits(count) }
 }
 
 /// A factor, or how many times as large one number is as another; of large ones three digits.

@@ -23,6 +23,7 @@ pub struct Replies {
 /// Times in numbers, and how many of them were how long.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Times {
+    /// Count, mean and quantiles.
     #[serde(flatten)]
     pub summary: Summary,
     /// By powers of two of microseconds.

@@ -288,7 +288,7 @@ fn overload_tells_policies_by_requests_served() {
     assert!(!says(&nearly, "can serve this load"), "{:#?}", nearly.findings);
     // 1,000 a second are too many for both.
     let unserved = with(MS);
-    let words = "No policy that was compared lets this drive serve this load: of 1000 reads";
+    let words = "No policy that was compared lets this drive serve this load: of 1,000 reads";
     assert!(says(&unserved, words), "{:#?}", unserved.findings);
 }
 
