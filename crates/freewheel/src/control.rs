@@ -24,3 +24,9 @@ pub use freewheel_live::control::{
     TaskRequest, openapi,
 };
 pub use freewheel_live::extents::{Allocated, ByteRange, Extents, FileExtents, Parts};
+
+/// A message of a server as words or tables for people.
+pub trait InWords {
+    /// The text.
+    fn in_words(&self) -> String;
+}

@@ -9,7 +9,7 @@ use crate::Error;
 
 pub use freewheel_disksim::{ImportCause, Imported};
 pub use freewheel_model::drive::scale::{FACTOR_MAX, YearlyRates};
-pub use freewheel_report::DriveIdentity;
+pub use freewheel_report::{DriveIdentity, DriveScale};
 pub use freewheel_sim::library::{DEFAULT_DRIVE, names};
 
 /// Takes the drive of this name, or of the drive file at this path.

@@ -21,4 +21,5 @@
 
 pub use freewheel_live::emulate::{Emulation, Options as EmulationOptions, PowerSwitch};
 pub use freewheel_model::electronics::spec::{SectorFormat, WriteCache};
+pub use freewheel_report::{Replies, Syncs};
 pub use freewheel_sim::black_box::{Activity, BadBlocks, Behaviour, JitterShape, SpindleDrift};

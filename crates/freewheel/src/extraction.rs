@@ -14,7 +14,7 @@ pub use freewheel_extract::{
     ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackMerge,
 };
 pub use freewheel_live::black_box::RealDrive;
-pub use freewheel_report::{tracks_html, validation_html};
+pub use freewheel_report::{merged_tracks_text, tracks_html, validation_html};
 pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 
 /// Finds the parameters of a drive by timing reads of it.

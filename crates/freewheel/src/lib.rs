@@ -43,6 +43,7 @@ struct ExtendingGuide;
 mod error;
 mod error_kind;
 mod help;
+mod in_words;
 mod wrong_file_kind;
 
 pub mod caches;

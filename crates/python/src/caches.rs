@@ -171,13 +171,13 @@ fn run(
         if let Some(policies) = policies {
             options.policies = policies.into_iter().map(|policy| policy.watched(watch)).collect();
         }
-        let mut report = freewheel::cache_curves(&options, &|progress| match progress {
+        let report = freewheel::cache_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total }
             | CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => watch.report(done, total),
         })?;
-        // The temporary file of a table has another name each time, and results are the same each time.
-        report.curves.options.trace.file.clone_from(&source.name);
+        // A table's file was needed until here.
+        drop(source);
         let frame = frame(&report)?;
         Ok((report, frame))
     })?;

@@ -45,12 +45,13 @@ pub fn object_curves(
     let sizes = sizes.map(OneOrMore::into_vec).unwrap_or_default();
     options.sizes = sizes.iter().map(AnySize::get).collect::<PyResult<_>>()?;
     let (report, frame) = job::run(py, progress, move |watch| {
-        let mut report = facade::object_curves(&options, &|progress| match progress {
+        let report = facade::object_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total }
             | CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => watch.report(done, total),
         })?;
-        report.curves.options.trace.file.clone_from(&source.name);
+        // A table's file was needed until here.
+        drop(source);
         let frame = frame(&report)?;
         Ok((report, frame))
     })?;

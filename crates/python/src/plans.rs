@@ -104,12 +104,9 @@ pub fn plan_stripe(
         ..usual_options
     };
     let report = Arc::new(job::run(py, progress, move |watch| {
-        let mut report = plans::plan_stripe(&options, &|_, done, total| watch.report(done, total))?;
-        if let (Input::Trace(source), StripeSource::Trace(trace)) =
-            (&input, &mut report.plan.options.source)
-        {
-            trace.file.clone_from(&source.name);
-        }
+        let report = plans::plan_stripe(&options, &|_, done, total| watch.report(done, total))?;
+        // A table's file was needed until here.
+        drop(input);
         Ok(report)
     })?);
     let frame = units(&report).map_err(|fault| fault.raise(py))?;
@@ -272,12 +269,9 @@ fn place(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PlaceReport>> {
     let report = Arc::new(job::run(py, progress, move |watch| {
-        let mut report = plans::plan_place(&options, &|_, done, total| watch.report(done, total))?;
-        if let (Input::Trace(source), PlaceSource::Trace { trace, .. }) =
-            (&input, &mut report.plan.options.source)
-        {
-            trace.file.clone_from(&source.name);
-        }
+        let report = plans::plan_place(&options, &|_, done, total| watch.report(done, total))?;
+        // A table's file was needed until here.
+        drop(input);
         Ok(report)
     })?);
     let frame = moves(&report).map_err(|fault| fault.raise(py))?;

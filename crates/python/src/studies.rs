@@ -164,9 +164,9 @@ fn run(
 ) -> PyResult<Py<StudyReport>> {
     let (report, frame) = job::run(py, progress, move |watch| {
         let progress = |progress| self::report(watch, progress);
-        let mut report = freewheel::study(&options, None, &progress)?;
-        // The temporary file of a table has another name each time, and results are the same each time.
-        report.study.options.trace.file.clone_from(&source.name);
+        let report = freewheel::study(&options, None, &progress)?;
+        // A table's file was needed until here.
+        drop(source);
         let frame = frame(&report)?;
         Ok((report, frame))
     })?;

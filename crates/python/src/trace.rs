@@ -52,6 +52,8 @@ impl Source {
             clock,
             numbers,
             layer,
+            // The temporary file of a table has another name each time, and results are the same each time.
+            shown_as: Some(self.name.clone()),
             ..TraceWorkload::default()
         }
     }

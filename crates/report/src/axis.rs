@@ -43,28 +43,10 @@ pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     })
 }
 
-/// A number on an axis: four digits, but for zeros at the end.
-pub(crate) fn short(value: f64) -> String {
-    if value.abs() >= 10_000.0 {
-        let text = format!("{value:.3e}");
-        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
-        return format!("{}e{power}", trimmed(digits));
-    }
-    // Four digits that say something.
-    let decimals = (3 - libm::log10(value.abs().max(0.1)).floor() as i32) as usize;
-    trimmed(&format!("{value:.decimals$}"))
-}
-
-fn trimmed(digits: &str) -> String {
-    match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => digits.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drawing::short;
 
     #[test]
     fn axis_ticks_few_round_within() {

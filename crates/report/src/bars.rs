@@ -4,6 +4,7 @@ use freewheel_study::figure::{HeadTimeBar, HeadUseBar};
 use freewheel_units::four_digits;
 use maud::{Markup, html};
 
+use crate::drawing::length;
 use crate::legend::{area, legend};
 use crate::numbers::percent;
 
@@ -202,21 +203,17 @@ pub(crate) fn one(parts: &[BarPart], mark: Option<f64>) -> Markup {
             @for (begin, part) in parts {
                 g.(part.colour) {
                     title { (part.says) }
-                    rect x=(width_percent(begin)) width=(width_percent(part.share)) height="100%" {}
+                    rect x=(length(begin)) width=(length(part.share)) height="100%" {}
                     @if !part.words.is_empty() {
-                        text x=(width_percent(begin + part.share / 2.0)) y="16.5" { (part.words) }
+                        text x=(length(begin + part.share / 2.0)) y="16.5" { (part.words) }
                     }
                 }
             }
             @if let Some(share) = mark {
-                line x1=(width_percent(share)) x2=(width_percent(share)) y1="0" y2="100%" {}
+                line x1=(length(share)) x2=(length(share)) y1="0" y2="100%" {}
             }
         }
     }
-}
-
-fn width_percent(share: f64) -> String {
-    format!("{:.2}%", share * 100.0)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use freewheel_study::figure::{Axes, Figure, Line, Series};
 use maud::{Markup, html};
 
-use crate::axis::{log_ticks, short, ticks};
+use crate::axis::{log_ticks, ticks};
 use crate::bars;
-use crate::frame::{Frame, Tick, at};
+use crate::drawing::{at, short, whole_percent};
+use crate::frame::{Frame, Tick};
 use crate::legend::{self, Key, legend};
 
 struct Place {
@@ -84,7 +85,7 @@ fn columns_in(place: &Place, labels: &[String], series: &[Series]) -> Markup {
                     width=(at((column - 1.0).max(0.5))) height=(at(base - top)) {}
                 @if shares[g] >= 0.005 && column >= 2.0 * LETTER {
                     text x=(at(left + column / 2.0)) y=(at(top - 5.0)) text-anchor="middle" {
-                        (format!("{:.0}", shares[g] * 100.0))
+                        (whole_percent(shares[g]))
                     }
                 }
             }
@@ -241,6 +242,7 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drawing::hundredths;
 
     #[test]
     fn chart_drawn_for_every_place() {
@@ -284,8 +286,7 @@ mod tests {
 
     #[test]
     fn chart_column_names_stand_apart() {
-        let labels: Vec<String> =
-            (0..20).map(|bin| format!("{:.2}", f64::from(bin) / 20.0)).collect();
+        let labels: Vec<String> = (0..20).map(|bin| hundredths(f64::from(bin) / 20.0)).collect();
         let series = [Series { name: "reads", shares: vec![0.05; 20] }];
         let drawn = |place| columns_in(place, &labels, &series).into_string();
         let names = |place| drawn(place).matches(">0.").count();

@@ -1,9 +1,10 @@
 //! Reproduced claims as tables of a terminal.
 
-use freewheel_reproduce::{CLAIMS, Reproduction, Row, Verdict};
+use freewheel_reproduce::{CLAIMS, Comparison, Reproduction, Row, Verdict};
 use freewheel_units::four_digits;
 
 use crate::table::Table;
+use crate::text::Text;
 
 /// Text about a row that fails.
 pub(crate) fn fault(row: &Row) -> String {
@@ -42,6 +43,25 @@ fn verdict(row: &Row) -> String {
     match row.verdict {
         Verdict::Unsteady => format!("{title}, {} of {} inside", row.seeds_inside, row.seeds),
         _ => title.into(),
+    }
+}
+
+/// A claim in real time beside virtual time.
+impl Text for [Comparison] {
+    fn text(&self) -> String {
+        let mut table = Table::new("llrrrl");
+        table.row(["quantity", "unit", "real time", "virtual time", "band", "inside"]);
+        for row in self {
+            table.row([
+                row.quantity.to_owned(),
+                row.unit.to_owned(),
+                four_digits(row.real),
+                four_digits(row.simulated),
+                range(Some(row.band)),
+                if row.inside { "yes" } else { "NO" }.to_owned(),
+            ]);
+        }
+        table.to_string()
     }
 }
 

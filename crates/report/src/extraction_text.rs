@@ -4,6 +4,7 @@ use freewheel_extract::Extraction;
 use freewheel_units::grouped;
 
 use crate::drive_sheet::held_out;
+use crate::numbers::{span, us};
 use crate::table::Table;
 use crate::text::Text;
 
@@ -18,15 +19,15 @@ impl Text for Extraction {
         }
         let slips: u64 = self.slips.iter().map(|slip| slip.count).sum();
         format!(
-            "{table}\n{}\n{}{}{slips} defects that the drive's layout passes over; answers vary by {:.1} us; \
-             {} commands, {} of them writes, in {:.0} s of the drive's time\n",
+            "{table}\n{}\n{}{}{slips} defects that the drive's layout passes over; answers vary by {}; \
+             {} commands, {} of them writes, in {} of the drive's time\n",
             worth(self),
             placed(self),
             unreadable(self),
-            self.reply_jitter_ns / 1e3,
+            us(self.reply_jitter_ns),
             grouped(self.commands),
             grouped(self.writes),
-            self.drive_ns as f64 / 1e9
+            span(self.drive_ns as f64 / 1e9)
         )
     }
 }
@@ -46,15 +47,15 @@ fn worth(found: &Extraction) -> String {
 fn placed(found: &Extraction) -> String {
     let (read, misplaced) = (found.verified, &found.misplaced);
     if misplaced.is_empty() {
-        let within_us = found.verified_within_ns as f64 / 1e3;
+        let within = us(found.verified_within_ns as f64);
         return format!(
             "of {read} blocks read afterwards all lie where the file says, as far as their angles tell: \
-             to {within_us:.1} us\n"
+             to {within}\n"
         );
     }
     let off = misplaced
         .iter()
-        .map(|block| format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3));
+        .map(|block| format!("block {} by {}", block.block, us(block.off_ns as f64)));
     let (count, shown) = (misplaced.len(), first(off));
     format!(
         "WRONG: of {read} blocks read afterwards {count} lie elsewhere than the file says: {shown}\n"

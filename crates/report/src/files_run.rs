@@ -12,7 +12,7 @@ use freewheel_sim::files::DiskUse;
 use freewheel_units::grouped;
 
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{ms, percent, rate, size};
+use crate::numbers::{average, ms, per_second, percent, rate, size, span};
 use crate::rows::Rows;
 
 /// Disks of a terminal's table at most: the busiest ones.
@@ -137,7 +137,7 @@ fn restriping_rows(restriping: &RestripingResult) -> Rows {
     let rows = [
         ["files with new stripes".to_owned(), grouped(*files)],
         ["bytes copied".to_owned(), bytes.human_decimal()],
-        ["copies under way".to_owned(), format!("{:.1} s", *copying_ns as f64 / 1e9)],
+        ["copies under way".to_owned(), span(*copying_ns as f64 / 1e9)],
         ["not complete at the end".to_owned(), grouped(*unfinished)],
         ["without room".to_owned(), grouped(*without_room)],
         ["writes held meanwhile".to_owned(), grouped(*held_writes)],
@@ -163,7 +163,7 @@ fn cooling_rows(cooling: &CoolingResult) -> Rows {
         ["bytes moved".to_owned(), bytes.human_decimal()],
         ["most moves at once".to_owned(), grouped(*at_once)],
         ["not complete at the end".to_owned(), grouped(*unfinished)],
-        ["copies under way".to_owned(), format!("{:.1} s", *copying_ns as f64 / 1e9)],
+        ["copies under way".to_owned(), span(*copying_ns as f64 / 1e9)],
         ["writes held meanwhile".to_owned(), grouped(*held_writes)],
         ["looks at the disks".to_owned(), grouped(*steps)],
     ];
@@ -188,9 +188,9 @@ fn disks(disks: &[DiskUse], files: &FilesRun) -> Rows {
                 percent(files.filled[number]),
                 percent(disk.utilisation),
                 percent(disk.writing_back),
-                format!("{:.2}", disk.queue_mean),
+                average(disk.queue_mean),
                 grouped(disk.queue_max),
-                format!("{:.1}", disk.pieces_per_second),
+                per_second(disk.pieces_per_second),
                 rate(disk.bytes_per_second),
             ]
         })

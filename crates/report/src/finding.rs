@@ -4,10 +4,10 @@
 //! snapshots.
 
 use freewheel_study::figure::Figure;
-use freewheel_units::{Bytes, four_digits, grouped};
+use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
-use crate::numbers::{ms, percent, rate, span};
+use crate::numbers::{ms, per_second, percent, rate, span};
 
 /// One thing that follows from a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -264,7 +264,7 @@ impl Unit {
             Self::Share => percent(value),
             Self::Bytes => Bytes::new(value as u64).human(),
             Self::BytesPerSecond => rate(value),
-            Self::RequestsPerSecond => format!("{}/s", four_digits(value)),
+            Self::RequestsPerSecond => format!("{}/s", per_second(value)),
             Self::Count => grouped(value as u64),
         }
     }

@@ -4,6 +4,7 @@
 
 use maud::{Markup, html};
 
+use crate::drawing::{at, point};
 use crate::legend;
 
 /// A picture and the margins around its axes, in its own units.
@@ -77,8 +78,7 @@ impl Frame {
         colour: usize,
         points: impl Iterator<Item = (f64, f64)>,
     ) -> Markup {
-        let points: Vec<String> =
-            points.map(|(x, y)| format!("{:.1},{:.1}", self.x(x), self.y(y))).collect();
+        let points: Vec<String> = points.map(|(x, y)| point(self.x(x), self.y(y))).collect();
         html! { polyline class=(legend::line_colour(colour)) points=(points.join(" ")) {} }
     }
 
@@ -90,9 +90,4 @@ impl Frame {
             }
         }
     }
-}
-
-/// A coordinate with one digit after the point.
-pub(crate) fn at(coordinate: f64) -> String {
-    format!("{coordinate:.1}")
 }

@@ -1,22 +1,102 @@
-//! Numbers with their units as text: one rounding for terminals and pages.
+//! Numbers with their units as text: one rounding for terminals and pages, and one function a quantity.
 //!
 //! Results are rounded to two or three digits. Values of a file or of a fit keep the digits that tell them
-//! apart: [`fine_ms`], [`deviation`], [`Bytes::capacity`]. Programs read JSON.
+//! apart: [`fine_ms`], [`fine_ratio`], [`deviation`], [`Bytes::capacity`]. Programs read JSON.
+//!
+//! No other file of this crate rounds numbers for people. `drawing` has those of pictures.
 
 use freewheel_model::stats::Distribution;
 use freewheel_units::{Bytes, grouped};
 
+/// Three significant digits or more, at most two of them after the point.
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Two or three significant digits; all that are before the point.
+fn two_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 0.95 || size == 0.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
 /// Milliseconds with three significant digits or more, without their unit.
 pub(crate) fn ms(ns: f64) -> String {
-    let ms = ns / 1e6;
-    let decimals = if ms >= 100.0 {
-        0
-    } else if ms >= 10.0 {
-        1
+    three_digits(ns / 1e6)
+}
+
+/// Milliseconds of a time that was set and has no part of one, with their unit.
+pub(crate) fn whole_ms(ns: u64) -> String {
+    format!("{:.0} ms", ns as f64 / 1e6)
+}
+
+/// Microseconds with their unit.
+pub(crate) fn us(ns: f64) -> String {
+    format!("{} us", two_digits(ns / 1e3))
+}
+
+/// Requests or other things a second.
+pub(crate) fn per_second(count: f64) -> String {
+    if count >= 999.5 { grouped(count.round() as u64) } else { three_digits(count) }
+}
+
+/// A factor, or how many times as large one number is as another; of large ones three digits.
+pub(crate) fn ratio(ratio: f64) -> String {
+    if ratio >= 99.95 {
+        let whole = ratio.round() as u64;
+        let unit = 10_u64.pow((whole.ilog10() + 1).saturating_sub(3));
+        grouped(whole.saturating_add(unit / 2) / unit * unit)
     } else {
-        2
-    };
-    format!("{ms:.decimals$}")
+        two_digits(ratio)
+    }
+}
+
+/// A factor near one, of a fit.
+pub(crate) fn fine_ratio(ratio: f64) -> String {
+    format!("{ratio:.2}")
+}
+
+/// A coefficient of variation: standard deviation over mean.
+pub(crate) fn variation(coefficient: f64) -> String {
+    three_digits(coefficient)
+}
+
+/// Turns a minute, without their unit.
+pub(crate) fn rpm(turns_a_minute: f64) -> String {
+    format!("{turns_a_minute:.0}")
+}
+
+/// A part of a turn in degrees, without their unit.
+pub(crate) fn degrees(turns: f64) -> String {
+    format!("{:.2}", turns * 360.0)
+}
+
+/// A part of a turn with its sign.
+pub(crate) fn turns(turns: f64) -> String {
+    format!("{turns:+.3}")
+}
+
+/// A mean resultant length of angles, from 0 to 1.
+pub(crate) fn resultant_length(length: f64) -> String {
+    format!("{length:.3}")
+}
+
+/// The chance to see as much by chance.
+pub(crate) fn p_value(p: f64) -> String {
+    if p < 1e-4 { "<0.0001".into() } else { format!("{p:.4}") }
+}
+
+/// The exponent of a power law.
+pub(crate) fn exponent(exponent: f64) -> String {
+    format!("{exponent:.3}")
 }
 
 /// Milliseconds to a thousandth, for values of a drive file and of a fit; without their unit.
@@ -25,16 +105,16 @@ pub(crate) fn fine_ms(ns: f64) -> String {
 }
 
 /// A short time in the unit that leaves it few digits.
-pub fn short_time(ns: u64) -> String {
+pub(crate) fn short_time(ns: u64) -> String {
     match ns {
-        0..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        0..1_000_000 => us(ns as f64),
         1_000_000..10_000_000_000 => format!("{} ms", ms(ns as f64)),
         _ => span(ns as f64 / 1e9),
     }
 }
 
 /// Short times: the median, one that hardly any exceeds, and the longest.
-pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
+pub(crate) fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
     let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(short_time);
     format!("p50 {p50}, p99 {p99}, max {max}")
 }
@@ -53,6 +133,11 @@ pub(crate) fn decisions(of: &str, times: &Distribution) -> Option<String> {
 /// Seconds, for columns whose heading has the unit.
 pub(crate) fn seconds(ns: f64) -> String {
     format!("{:.1}", ns / 1e9)
+}
+
+/// Whole seconds of work, without their unit.
+pub(crate) fn whole_seconds(seconds: f64) -> String {
+    format!("{seconds:.0}")
 }
 
 /// A number of things: "1 block", "2 blocks".
@@ -146,6 +231,37 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{value:.decimals$} %")
 }
 
+/// A share of whole per cent, as limits are.
+pub(crate) fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A share in per cent that may be very small.
+pub(crate) fn fine_percent(share: f64) -> String {
+    // Five digits show nothing of a smaller one.
+    if (5e-8..0.001).contains(&share) {
+        format!("{:.5} %", share * 100.0)
+    } else {
+        // What is smaller still comes from rounding.
+        percent(if share < 5e-8 { 0.0 } else { share })
+    }
+}
+
+/// A relative difference in per cent with its sign.
+pub(crate) fn signed_percent(share: f64) -> String {
+    if share < 0.0 { format!("-{}", percent(-share)) } else { format!("+{}", percent(share)) }
+}
+
+/// Chi-square of a comparison with chance.
+pub(crate) fn chi_square(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// Misses of a cache in per cent, without the sign.
+pub(crate) fn miss_percent(ratio: f64) -> String {
+    format!("{:.1}", ratio * 100.0)
+}
+
 /// A share by which a value is off, with its sign.
 pub(crate) fn deviation(share: f64) -> String {
     format!("{:+.2} %", share * 100.0)
@@ -189,10 +305,27 @@ mod tests {
     #[test]
     fn numbers_have_their_units() {
         assert_eq!([counted(1, "block"), counted(12_345, "range")], ["1 block", "12,345 ranges"]);
-        assert_eq!(spread(800, 54_100_000, 25_100_000_000), "p50 0.8 us, p99 54.1 ms, max 25.1 s");
+        assert_eq!(spread(800, 54_100_000, 25_100_000_000), "p50 0.80 us, p99 54.1 ms, max 25.1 s");
         assert_eq!([rate(8_350_000.0), percent(0.3333)], ["8.3 MB/s", "33 %"]);
         assert_eq!([fine_ms(1_234_567.0), ms(1_234_567.0)], ["1.235", "1.23"]);
         assert_eq!(deviation(-0.0123), "-1.23 %");
+    }
+
+    #[test]
+    fn numbers_of_any_size_have_two_or_three_digits() {
+        let rates = [0.5, 12.34, 99.99, 240.4, 12_345.6].map(per_second);
+        assert_eq!(rates, ["0.50", "12.3", "100.0", "240", "12,346"]);
+        let ratios = [0.4, 1.0, 4.14, 99.96, 338.784, 10_216.83].map(ratio);
+        assert_eq!(ratios, ["0.40", "1.0", "4.1", "100", "339", "10,200"]);
+        assert_eq!([700.0, 3_000.0, -543_210.0].map(us), ["0.70 us", "3.0 us", "-543 us"]);
+        assert_eq!([p_value(0.012_34), p_value(0.0)], ["0.0123", "<0.0001"]);
+    }
+
+    #[test]
+    fn small_shares_keep_digits() {
+        let shown = [0.0, 1e-18, 0.000_012_3, 0.25].map(fine_percent);
+        assert_eq!(shown, ["0 %", "0 %", "0.00123 %", "25 %"]);
+        assert_eq!([-0.1, 0.005].map(signed_percent), ["-10 %", "+0.5 %"]);
     }
 
     #[test]

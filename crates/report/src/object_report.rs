@@ -4,7 +4,7 @@ use freewheel_study::{ObjectCurves, ObjectMisses};
 use freewheel_units::grouped;
 use serde::Serialize;
 
-use crate::numbers::size;
+use crate::numbers::{miss_percent, size};
 use crate::page::trace_name;
 use crate::rows::Rows;
 
@@ -48,7 +48,7 @@ impl ObjectReport {
                         .curves
                         .curves
                         .iter()
-                        .map(|curve| format!("{:.2}", 100.0 * share(&curve.points[at])));
+                        .map(|curve| miss_percent(share(&curve.points[at])));
                     std::iter::once(size(bytes)).chain(cells).collect()
                 })
                 .collect(),

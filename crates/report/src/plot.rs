@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::axis::round_step;
+use crate::drawing::{short, whole};
 
 /// Columns of the picture without its axis.
 const COLUMNS: usize = 64;
@@ -76,7 +77,7 @@ impl Plot {
             return String::new();
         }
         let value = self.y_max * (lowest - row) as f64 / lowest as f64;
-        format!("{value:.1} {}", self.unit)
+        format!("{} {}", short(value), self.unit)
     }
 }
 
@@ -104,7 +105,7 @@ fn value_at(points: &[(f64, f64)], x: f64) -> Option<f64> {
 
 /// A bar of `share` of the columns, in steps of an eighth; the shortest bar for a smaller share above
 /// zero.
-pub fn bar(share: f64, columns: usize) -> String {
+pub(crate) fn bar(share: f64, columns: usize) -> String {
     let eighths = (share * (8 * columns) as f64).round() as usize;
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     let rest = match eighths % 8 {
@@ -123,7 +124,7 @@ impl fmt::Display for Plot {
         }
         writeln!(out, "{:>LABEL$} └{}", "", "┬───────────────".repeat(COLUMNS / 16) + "┬")?;
         let quarters: String = (1..=4)
-            .map(|quarter| format!("{:>16.0}", self.x_max * f64::from(quarter) / 4.0))
+            .map(|quarter| format!("{:>16}", whole(self.x_max * f64::from(quarter) / 4.0)))
             .collect();
         writeln!(out, "{:>LABEL$}  0{}", "", quarters)
     }

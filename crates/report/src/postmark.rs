@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::bars::{self, PassBar};
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::percent;
+use crate::numbers::{per_second, percent, seconds};
 use crate::page::{section, table};
 
 /// The cautions that its result calls for.
@@ -101,10 +101,10 @@ pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
                     vec![
                         name(number),
                         percent(pass.utilisation),
-                        format!("{:.1}", pass.transactions_per_second),
-                        seconds(pass.elapsed_ns),
-                        seconds(pass.cleaning_read_ns),
-                        seconds(pass.cleaning_copy_ns),
+                        per_second(pass.transactions_per_second),
+                        seconds(pass.elapsed_ns as f64),
+                        seconds(pass.cleaning_read_ns as f64),
+                        seconds(pass.cleaning_copy_ns as f64),
                     ]
                 })
                 .collect(),
@@ -126,10 +126,6 @@ pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
                 .collect(),
         ),
     ]
-}
-
-fn seconds(ns: u64) -> String {
-    format!("{:.1}", ns as f64 / 1e9)
 }
 
 fn name(number: usize) -> String {
@@ -166,7 +162,7 @@ fn bar(label: String, pass: &PassResult, is_subtracted: bool) -> PassBar {
         work: elapsed - cleaning.iter().sum::<f64>(),
         reading: cleaning[0],
         copying: cleaning[1],
-        note: format!("{:.1} transactions/s", pass.transactions_per_second),
+        note: format!("{} transactions/s", per_second(pass.transactions_per_second)),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::command_work::command_rows;
 use crate::files_run;
 use crate::finding::{Confidence, Finding, Topic};
 use crate::free_work;
-use crate::numbers::{average, ms, percent, rate, span};
+use crate::numbers::{average, ms, per_second, percent, rate, span, variation};
 use crate::page::{self, section, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
@@ -117,7 +117,7 @@ fn head_time(result: &RunResult) -> Markup {
         (bars::head_time(&[bar]))
         (table(&stages.head, &rows))
         p.note {
-            (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
+            (format!("{} requests/s, ", per_second(result.requests_per_second))) (rate(result.bytes_per_second))
             (format!("; {} requests outstanding on average, {} at most; ", average(result.outstanding_mean), grouped(result.outstanding_max)))
             "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
         }
@@ -181,7 +181,7 @@ fn row(name: &str, s: &Summary) -> Vec<String> {
     let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
     let mut cells = vec![name.to_string(), grouped(s.count), ms(s.mean_ns)];
     cells.extend(times.map(|ns| ms(ns as f64)));
-    cells.push(format!("{:.2}", s.coefficient_of_variation));
+    cells.push(variation(s.coefficient_of_variation));
     cells
 }
 

@@ -9,7 +9,10 @@ use crate::cache_work::cache_rows;
 use crate::command_work::command_rows;
 use crate::files_run;
 use crate::free_work::free_work_parts;
-use crate::numbers::{decisions, ms, percent, rate, response, seconds, short_time, span};
+use crate::numbers::{
+    average, decisions, ms, per_second, percent, rate, response, seconds, short_time, span,
+    variation,
+};
 use crate::postmark::pass_tables;
 use crate::sim_page::{REGION_WEIGHTS, cautions};
 use crate::stages::stage_table;
@@ -67,7 +70,7 @@ fn overview(result: &RunResult) -> Table {
         counts += &format!(", {} refused writes", grouped(result.refused_writes.count));
     }
     let bytes = rate(result.bytes_per_second);
-    let (mean, max) = (result.outstanding_mean, grouped(result.outstanding_max));
+    let (mean, max) = (average(result.outstanding_mean), grouped(result.outstanding_max));
     let mut table = Table::new("ll");
     table.row(["requests", &format!("{} ({counts})", grouped(result.requests))]);
     if result.warm_up_requests > 0 {
@@ -81,7 +84,10 @@ fn overview(result: &RunResult) -> Table {
         table.row(["refused", &refusals(result)]);
     }
     table.row(["elapsed", &span(result.elapsed_ns as f64 / 1e9)]);
-    table.row(["throughput", &format!("{:.1} requests/s, {bytes}", result.requests_per_second)]);
+    table.row([
+        "throughput",
+        &format!("{} requests/s, {bytes}", per_second(result.requests_per_second)),
+    ]);
     table.row(["utilisation", &busy(result)]);
     if result.buffer_reads + result.buffer_writes > 0 {
         let [from, to] = [result.buffer_reads, result.buffer_writes].map(grouped);
@@ -91,7 +97,7 @@ fn overview(result: &RunResult) -> Table {
         let left = Bytes::new(result.left_in_buffer_bytes).human();
         table.row(["unwritten", &format!("{left} left in the buffer at the end")]);
     }
-    table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
+    table.row(["outstanding", &format!("mean {mean}, max {max}")]);
     table.row(["longest wait", &response(result.queue_ns_max as f64)]);
     table
 }
@@ -167,8 +173,7 @@ fn responses(result: &RunResult) -> Table {
 fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
     let &Summary { p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = summary;
     let tail = [p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns];
-    // Standard deviation over mean.
-    let variation = format!("{:.2}", summary.coefficient_of_variation);
+    let variation = variation(summary.coefficient_of_variation);
     [label.to_owned(), grouped(summary.count), ms(summary.mean_ns), variation]
         .into_iter()
         .chain(tail.map(|ns| ms(ns as f64)))

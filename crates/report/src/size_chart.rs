@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::axis::{STEPS, round_step, short};
-use crate::frame::{Frame, Tick, at};
+use crate::axis::{STEPS, round_step};
+use crate::drawing::{at, short};
+use crate::frame::{Frame, Tick};
 use crate::legend::{self, Key};
 use crate::numbers::size;
 

@@ -6,7 +6,7 @@ use freewheel_sim::fidelity::ReplayFidelity;
 use freewheel_trace::{Character, TraceInfo};
 use freewheel_units::{Blocks, Bytes, four_digits, grouped};
 
-use crate::numbers::{ms, percent, response, span};
+use crate::numbers::{average, ms, percent, ratio, response, span, variation};
 use crate::table::Table;
 use crate::text::Text;
 
@@ -149,11 +149,11 @@ fn arrivals(character: &Character) -> String {
     let burst = &character.burstiness;
     let mut table = Table::new("lr");
     table.row(["mean time between arrivals", &response(burst.interarrival_mean_ns)]);
-    table.row(["  its standard deviation / mean", &format!("{:.2}", burst.interarrival_cv)]);
-    table.row(["busiest 1 s / mean", &format!("{:.1}", burst.peak_to_mean_1s)]);
-    table.row(["busiest 10 s / mean", &format!("{:.1}", burst.peak_to_mean_10s)]);
-    table.row(["busiest 60 s / mean", &format!("{:.1}", burst.peak_to_mean_60s)]);
-    table.row(["dispersion of counts in 1 s", &format!("{:.1}", burst.dispersion_1s)]);
+    table.row(["  its standard deviation / mean", &variation(burst.interarrival_cv)]);
+    table.row(["busiest 1 s / mean", &ratio(burst.peak_to_mean_1s)]);
+    table.row(["busiest 10 s / mean", &ratio(burst.peak_to_mean_10s)]);
+    table.row(["busiest 60 s / mean", &ratio(burst.peak_to_mean_60s)]);
+    table.row(["dispersion of counts in 1 s", &ratio(burst.dispersion_1s)]);
     table.to_string()
 }
 
@@ -213,12 +213,13 @@ fn responses(character: &Character) -> String {
 fn queueing(character: &Character) -> String {
     let mut table = Table::new("ll");
     if let Some(depth) = &character.queue_depth {
-        let (mean, p95, max) = (depth.mean, depth.p95, depth.max);
-        let text = format!("mean {mean:.2}, median {}, p95 {p95}, max {max}", depth.p50);
+        let (mean, p95, max) = (average(depth.mean), depth.p95, depth.max);
+        let text = format!("mean {mean}, median {}, p95 {p95}, max {max}", depth.p50);
         table.row(["outstanding at an arrival", &text]);
     }
     let flush = &character.flush;
-    let text = format!("{} ({:.1} writes a flush)", grouped(flush.flushes), flush.writes_per_flush);
+    let writes = average(flush.writes_per_flush);
+    let text = format!("{} ({writes} writes a flush)", grouped(flush.flushes));
     table.row(["flushes", &text]);
     table.to_string()
 }

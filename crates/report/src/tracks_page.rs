@@ -3,7 +3,9 @@
 use freewheel_extract::{TrackMap, TrackStretch};
 use maud::{Markup, html};
 
+use crate::drawing::at;
 use crate::legend::LINE_COLOURS;
+use crate::numbers::{degrees, fine_ms};
 use crate::page::{self, section, table};
 use freewheel_units::grouped;
 
@@ -29,10 +31,10 @@ pub fn tracks_html(name: &str, map: &TrackMap) -> String {
     let lengths = map.stretches.iter().map(|stretch| stretch.blocks_per_track);
     let (longest, shortest) = (lengths.clone().max().unwrap_or(0), lengths.min().unwrap_or(0));
     let lead = format!(
-        "{} tracks of {shortest} to {longest} blocks in {} stretches; a turn takes {:.4} ms.",
+        "{} tracks of {shortest} to {longest} blocks in {} stretches; a turn takes {} ms.",
         grouped(map.tracks()),
         grouped(map.stretches.len() as u64),
-        map.rotation_ns / 1e6
+        fine_ms(map.rotation_ns)
     );
     let rows: Vec<Vec<String>> = map.stretches.iter().take(ROWS_MAX).map(row).collect();
     let head = ["first block", "tracks", "blocks a track", "skew, degrees", "start, degrees"];
@@ -59,8 +61,8 @@ fn row(stretch: &TrackStretch) -> Vec<String> {
         grouped(stretch.first_block),
         grouped(stretch.tracks),
         grouped(stretch.blocks_per_track),
-        format!("{:.2}", stretch.skew_turns * 360.0),
-        format!("{:.2}", stretch.start_turns * 360.0),
+        degrees(stretch.skew_turns),
+        degrees(stretch.start_turns),
     ]
 }
 
@@ -73,7 +75,7 @@ fn picture(map: &TrackMap, lengths: (u64, u64)) -> Markup {
             }
             line.edge x1=(middle) y1=(middle - INNER) x2=(middle) y2=(middle - OUTER) {}
             @for Dot { x, y, colour } in dots(map, lengths) {
-                circle cx=(format!("{x:.1}")) cy=(format!("{y:.1}")) r="1.6" style=(format!("--c:var(--line{colour})")) {}
+                circle cx=(at(x)) cy=(at(y)) r="1.6" style=(format!("--c:var(--line{colour})")) {}
             }
         }
     }

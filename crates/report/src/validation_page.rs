@@ -6,6 +6,8 @@ use std::path::Path;
 use maud::{Markup, html};
 
 use crate::chart;
+use crate::drawing::hundredths;
+use crate::numbers::{deviation, fine_ms, p_value, percent, resultant_length, turns};
 use crate::page::{self, section, table};
 use freewheel_extract::validate::{
     GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance, Validation,
@@ -17,13 +19,13 @@ pub fn validation_html(validation: &Validation) -> String {
     let file = Path::new(&validation.trace).file_name().unwrap_or_default().to_string_lossy();
     let title = format!("{} against {file}", validation.drive);
     let lead = format!(
-        "{} requests: measured mean {:.3} ms, simulated {:.3} ms ({:+.2} %), demerit {:.3} ms ({:.1} % of the mean).",
+        "{} requests: measured mean {} ms, simulated {} ms ({}), demerit {} ms ({} of the mean).",
         validation.requests,
-        validation.measured_mean_ms,
-        validation.simulated_mean_ms,
-        validation.mean_error_share * 100.0,
-        validation.demerit_ms,
-        validation.demerit_share * 100.0
+        ms(validation.measured_mean_ms),
+        ms(validation.simulated_mean_ms),
+        deviation(validation.mean_error_share),
+        ms(validation.demerit_ms),
+        percent(validation.demerit_share)
     );
     let lines = [line("measured", &validation.curves[0]), line("simulated", &validation.curves[1])];
     let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
@@ -54,8 +56,7 @@ fn line(name: &str, points: &[(f64, f64)]) -> Line {
 fn phase(phase: &PhaseAnalysis) -> Markup {
     let (recorded, later) = (&phase.histogram.as_recorded, &phase.histogram.one_later);
     let bins = recorded.len();
-    let labels: Vec<String> =
-        (0..bins).map(|bin| format!("{:.2}", bin as f64 / bins as f64)).collect();
+    let labels: Vec<String> = (0..bins).map(|bin| hundredths(bin as f64 / bins as f64)).collect();
     let series = [
         Series { name: GapReading::AsRecorded.name(), shares: recorded.clone() },
         Series { name: GapReading::OneLater.name(), shares: later.clone() },
@@ -64,7 +65,7 @@ fn phase(phase: &PhaseAnalysis) -> Markup {
     let distances: Vec<Vec<String>> = rows.collect();
     let mut floors: Vec<Vec<String>> = phase.classes.iter().map(class_cells).collect();
     let all = [Some(phase.achieved_sd_ms), Some(phase.floor_sd_ms), phase.resynchronised_sd_ms];
-    floors.push(iter::once("all".to_string()).chain(all.map(ms)).collect());
+    floors.push(iter::once("all".to_string()).chain(all.map(ms_if_any)).collect());
     html! {
         p { (phase.verdict) }
         h3 { "Differences of phase between visits to the media" }
@@ -91,8 +92,13 @@ const DISTANCE_HEAD: [&str; 9] = [
     "error, resyn.",
 ];
 
-fn ms(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_string(), |value| format!("{value:.3}"))
+/// Milliseconds to a thousandth: validations differ by little.
+fn ms(ms: f64) -> String {
+    fine_ms(ms * 1e6)
+}
+
+fn ms_if_any(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_string(), ms)
 }
 
 fn distance_cells(row: &PhaseDistance, gaps: GapReading) -> Vec<String> {
@@ -101,28 +107,24 @@ fn distance_cells(row: &PhaseDistance, gaps: GapReading) -> Vec<String> {
     vec![
         row.distance.name().to_string(),
         recorded.pairs.to_string(),
-        format!("{:.3}", recorded.resultant_length),
-        format!("{:.3}", later.resultant_length),
-        format!("{:.3}", recorded.resultant_length_by_chance),
+        resultant_length(recorded.resultant_length),
+        resultant_length(later.resultant_length),
+        resultant_length(recorded.resultant_length_by_chance),
         p_value(coherence.p_value),
-        format!("{:+.3}", coherence.mean_turns),
-        ms(Some(row.achieved_median_ms)),
-        ms(row.resynchronised_median_ms),
+        turns(coherence.mean_turns),
+        ms(row.achieved_median_ms),
+        ms_if_any(row.resynchronised_median_ms),
     ]
-}
-
-fn p_value(p: f64) -> String {
-    if p < 1e-4 { "<0.0001".into() } else { format!("{p:.4}") }
 }
 
 fn class_cells(class: &PhaseClass) -> Vec<String> {
     let times = [Some(class.achieved_sd_ms), Some(class.floor_sd_ms), class.resynchronised_sd_ms];
-    iter::once(class.name.to_string()).chain(times.map(ms)).collect()
+    iter::once(class.name.to_string()).chain(times.map(ms_if_any)).collect()
 }
 
 fn part_cells(part: &Part) -> Vec<String> {
     let times = [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
     let mut cells = vec![part.name.to_string(), part.requests.to_string()];
-    cells.extend(times.map(|value| format!("{value:.3}")));
+    cells.extend(times.map(ms));
     cells
 }

@@ -3,7 +3,7 @@
 use freewheel_extract::validate::{FioValidation, RateValidation, Validation, ValidationFit};
 use freewheel_units::{Bytes, grouped};
 
-use crate::numbers::{deviation, fine_ms, percent, rate, response};
+use crate::numbers::{deviation, fine_ms, per_second, percent, rate, response, resultant_length};
 use crate::table::Table;
 use crate::text::Text;
 
@@ -25,7 +25,7 @@ impl Text for FioValidation {
                 let ms = [Some(of.mean_ms), of.p50_ms, of.p99_ms, of.p999_ms];
                 let [mean, p50, p99, p999] =
                     ms.map(|ms| ms.map_or_else(|| "-".to_owned(), |ms| response(ms * 1e6)));
-                let rate = format!("{:.0}", of.requests_per_second);
+                let rate = per_second(of.requests_per_second);
                 table.row([name, by.to_owned(), rate, mean, p50, p99, p999]);
             }
         }
@@ -91,7 +91,7 @@ fn angles(fit: &ValidationFit) -> String {
     let mut table = Table::new("lrrrrrrl");
     table.row(["angles", "changed", "pairs", "R before", "after", "sd before", "after", "kept"]);
     for angle in &fit.angles {
-        let [r_before, r_after] = angle.resultant_lengths.map(|length| format!("{length:.3}"));
+        let [r_before, r_after] = angle.resultant_lengths.map(resultant_length);
         let [before, after] = angle.judged_sd_ms.map(ms);
         let kept = if angle.kept { "yes" } else { "no" };
         table.row([
@@ -190,7 +190,7 @@ fn phase(validation: &Validation) -> String {
             row.one_later.resultant_length,
             row.as_recorded.resultant_length_by_chance,
         ];
-        let [recorded, later, chance] = lengths.map(|length| format!("{length:.3}"));
+        let [recorded, later, chance] = lengths.map(resultant_length);
         let (name, pairs) = (row.distance.name().to_owned(), grouped(row.as_recorded.pairs));
         let median = ms(row.achieved_median_ms);
         let resynchronised = ms_if_any(row.resynchronised_median_ms);

@@ -303,7 +303,7 @@ impl Bench<'_> {
             dependent_replay: experiment.is_dependent(),
             other_replay: None,
             trace_space_bytes: experiment.trace_space().get(),
-            options: options.clone(),
+            options: StudyOptions { trace: options.trace.shown(), ..options.clone() },
             fidelity: fidelity?,
             trace,
             measured,

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{
-    Backup, BlockRange, ControlClient, Link, Manifest, REGION_BLOCKS, Record, Task, TaskKind,
-    TaskRequest, TaskState,
+    Backup, BlockRange, ControlClient, InWords, Link, Manifest, REGION_BLOCKS, Record, Task,
+    TaskKind, TaskRequest, TaskState,
 };
 use freewheel::measures::{BLOCK_BYTES, counted};
 use serde::Serialize;
 
-use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
+use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done};
 use super::free_space;
 use super::selection::{Selection, SelectionArgs};
 use crate::failure::Failure;
@@ -181,7 +181,7 @@ impl BackupArgs {
             let out = self.out.display();
             let since = self.since.as_deref().map(|since| is_left_out(stored, manifest, since));
             let parts = [kept, since.unwrap_or_default()].concat();
-            output::print(&format!("{}{parts}read back and right: {out}\n", summary(task)))?;
+            output::print(&format!("{}{parts}read back and right: {out}\n", task.in_words()))?;
         }
         match task.unreadable_blocks {
             0 => Ok(()),

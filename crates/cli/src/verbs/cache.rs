@@ -13,7 +13,7 @@ use super::trace_args::{CacheDepth, TraceArgs};
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
-use crate::standard_input::{self, GivenTrace};
+use crate::standard_input::GivenTrace;
 use crate::verbs::choice::{Choice, choice};
 use crate::{file, output};
 
@@ -108,7 +108,7 @@ impl CacheArgs {
         }
         options.sizes = self.sizes.clone();
         let bars = Bars::default();
-        let mut report = object_curves(&options, &|progress| match progress {
+        let report = object_curves(&options, &|progress| match progress {
             CacheProgress::Reading { done, total } => bars.set(READING, done, total),
             CacheProgress::Counting { done, total }
             | CacheProgress::Running { done, total, .. } => {
@@ -116,26 +116,22 @@ impl CacheArgs {
                 bars.set(COUNTING, done, total);
             }
         })?;
-        report.curves.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
         Ok(report)
     }
 
     fn curves(&self, trace: &Path) -> Result<CacheReport, Failure> {
         let bars = Bars::default();
-        let mut report =
-            freewheel::cache_curves(&self.options(trace), &|progress| match progress {
-                CacheProgress::Reading { done, total } => bars.set(READING, done, total),
-                CacheProgress::Counting { done, total } => {
-                    bars.finish(READING);
-                    bars.set(COUNTING, done, total);
-                }
-                CacheProgress::Running { run, done, total } => {
-                    bars.finish(COUNTING);
-                    bars.set(run, done, total);
-                }
-            })?;
-        // A temporary file has another name each time, and results are the same each time.
-        report.curves.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
+        let report = freewheel::cache_curves(&self.options(trace), &|progress| match progress {
+            CacheProgress::Reading { done, total } => bars.set(READING, done, total),
+            CacheProgress::Counting { done, total } => {
+                bars.finish(READING);
+                bars.set(COUNTING, done, total);
+            }
+            CacheProgress::Running { run, done, total } => {
+                bars.finish(COUNTING);
+                bars.set(run, done, total);
+            }
+        })?;
         Ok(report)
     }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use freewheel::control::{
-    BlockRange, BlockStream, CONTROL_VARIABLE, ControlClient, Decisions, Priority, PromoteTail,
-    Record, ServerStatus, Task, TaskKind, TaskOrder, TaskRequest, TaskState,
+    BlockStream, CONTROL_VARIABLE, ControlClient, Priority, PromoteTail, Record, ServerStatus,
+    Task, TaskKind, TaskOrder, TaskRequest, TaskState,
 };
-use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, Table, Unit, counted, grouped, spread};
+use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, Unit};
 use freewheel::{Error, ErrorKind};
 
 use super::listen;
@@ -25,9 +25,6 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes of a task's data after which it is asked as well.
 const ASK_AFTER: u64 = 4 << 20;
-
-/// Clients that have been away for this time may stay away.
-const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
 
 /// Options that name the server.
 #[derive(Args)]
@@ -222,7 +219,7 @@ impl<'a> Watch<'a> {
     pub fn look(&self) -> Result<Task, Failure> {
         let task = self.client.task(self.id).map_err(gone)?;
         let status = task.needs_gaps().then(|| self.client.status().map_err(gone)).transpose()?;
-        let status = status.filter(|status| is_starved(&task, status));
+        let status = status.filter(|status| status.starves(&task));
         let rest = match (&status, task.remaining_ns) {
             (Some(_), _) => RemainingTime::Endless("no gaps"),
             (None, Some(ns)) => RemainingTime::Expected(Duration::from_nanos(ns)),
@@ -230,7 +227,7 @@ impl<'a> Watch<'a> {
         };
         let done = task.blocks.saturating_sub(task.blocks_left);
         self.bars.expect(task.kind.word(), done, task.blocks, rest);
-        if task.elapsed_ns >= STARVED_AFTER.ns()
+        if task.elapsed_ns >= ServerStatus::AWAY_AFTER.ns()
             && let Some(why) = status.as_ref().and_then(starved)
             && !self.is_told.replace(true)
         {
@@ -270,14 +267,9 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// True if a task reads no blocks because no client leaves gaps.
-pub fn is_starved(task: &Task, status: &ServerStatus) -> bool {
-    task.needs_gaps() && status.idle_ns.is_some_and(|idle| idle >= STARVED_AFTER.ns())
-}
-
 /// Reason why tasks read no blocks, and the way out, when clients leave no gaps.
 pub fn starved(status: &ServerStatus) -> Option<String> {
-    let tasks = status.tasks.iter().filter(|task| is_starved(task, status));
+    let tasks = status.tasks.iter().filter(|task| status.starves(task));
     let numbers: Vec<String> = tasks.map(|task| task.id.to_string()).collect();
     let (last, idle) = (numbers.last()?, status.idle_ns?);
     let (word, read) = if numbers.len() > 1 { ("tasks", "read") } else { ("task", "reads") };
@@ -290,84 +282,9 @@ pub fn starved(status: &ServerStatus) -> Option<String> {
     ))
 }
 
-/// Blocks of the range, for people.
-pub fn which(range: &BlockRange) -> String {
-    let blocks = counted(range.blocks, "block");
-    format!("{blocks} of 512 B from {} on", range.first_block)
-}
-
 /// Bytes of blocks, for people.
 pub fn blocks(blocks: u64) -> String {
-    Bytes::new(blocks * BLOCK_BYTES).human()
-}
-
-/// Cost of decisions about gaps.
-pub fn decisions(decisions: &Decisions) -> String {
-    let &Decisions { count, exhausted, nodes, before_ns, times } = decisions;
-    let (all, exhausted) = (grouped(count), grouped(exhausted));
-    let times = spread(times.p50_ns, times.p99_ns, times.max_ns);
-    let nodes_mean = nodes as f64 / count.max(1) as f64;
-    let before_us = before_ns / 1000;
-    format!(
-        "{all}, {times}; looking at {nodes_mean:.1} nodes of the search on average, each a part of the \
-         drive, {exhausted} stopped for want of time, begun {before_us} us before the drive needs a command"
-    )
-}
-
-/// Summary of a task that is over.
-pub fn summary(task: &Task) -> String {
-    let mut table = Table::new("ll");
-    let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
-    let took = Unit::Seconds.text(task.elapsed_ns as f64 / 1e9);
-    let read =
-        format!("{} in {took}, {}", blocks(task.blocks_read), Unit::BytesPerSecond.text(rate));
-    table.row([task.kind.word(), task.state.word()]);
-    let is_refresh = task.refresh.is_some();
-    table.row([if is_refresh { "rewritten and read back" } else { "read" }, &read]);
-    refresh_rows(task, &mut table);
-    if task.copied_blocks > 0 {
-        let copied = format!("{} before clients wrote there", blocks(task.copied_blocks));
-        table.row(["of that", &copied]);
-    }
-    for range in &task.unreadable {
-        table.row(["unreadable", &which(range)]);
-    }
-    for expectation in &task.expectations {
-        let at = format!("at {} %", expectation.percent);
-        let expected = format!(
-            "{} more were expected",
-            Unit::Seconds.text(expectation.expected_ns as f64 / 1e9)
-        );
-        let took = expectation.took_ns.zip(expectation.error);
-        let took = took.map(|(took_ns, error)| in_fact(took_ns, error)).unwrap_or_default();
-        table.row([at, expected + &took]);
-    }
-    table.to_string()
-}
-
-/// Rows of a summary for the blocks that were not refreshed.
-fn refresh_rows(task: &Task, table: &mut Table) {
-    let Some(refresh) = &task.refresh else { return };
-    for (name, count) in
-        [("written by clients", refresh.superseded_blocks), ("left as busy", refresh.busy_blocks)]
-    {
-        if count > 0 {
-            table.row([name, &blocks(count)]);
-        }
-    }
-    for (name, ranges) in
-        [("read back differently", &refresh.differing), ("not written", &refresh.unwritten)]
-    {
-        for range in ranges {
-            table.row([name, &which(range)]);
-        }
-    }
-}
-
-/// Time that something took, with the error of the expected time as a share.
-fn in_fact(took_ns: u64, error: f64) -> String {
-    let sign = if error < 0.0 { "" } else { "+" };
-    format!(", it took {} ({sign}{:.0} %)", Unit::Seconds.text(took_ns as f64 / 1e9), error * 100.0)
+    Unit::Bytes.text((blocks * BLOCK_BYTES) as f64)
 }
 
 /// A task that did not come to its end is a failure.

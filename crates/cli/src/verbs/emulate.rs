@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
-use freewheel::emulation::{Emulation, EmulationOptions, PowerSwitch};
+use freewheel::emulation::{Emulation, EmulationOptions, PowerSwitch, Replies, Syncs};
 use freewheel::files::{Others, open_own};
-use freewheel::measures::{grouped, short_time};
 use freewheel::serving::{self, Address, Served, Server, Service};
 use freewheel::{Drive, DriveSpec};
 use serde::Serialize;
@@ -18,7 +17,6 @@ use crate::failure::Failure;
 use crate::verbs::emulated::{BehaviourArgs, DriveSource};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs, Operator};
-use crate::verbs::replies::{Replies, Times};
 use crate::{file, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -92,14 +90,6 @@ struct Answered {
     #[serde(flatten)]
     replies: Replies,
     syncs: Syncs,
-}
-
-/// Flushes and writes with FUA that waited for the store's file.
-#[derive(Serialize)]
-struct Syncs {
-    requests: u64,
-    /// Delay of the file after the drive, where there was one.
-    late: Times,
 }
 
 /// Drives that no client has used: if they are dropped, the files that were made for them go as well.
@@ -334,28 +324,8 @@ impl Emulated {
         Ok(Answered {
             requests: device.requests,
             replies: Replies::new(&device.lateness, &device.handing),
-            syncs: Syncs { requests: syncs.requests, late: (&syncs.late).into() },
+            syncs: Syncs::new(syncs.requests, &syncs.late),
         })
-    }
-}
-
-impl Syncs {
-    /// A line, where anything waited for a file.
-    fn text(&self) -> String {
-        let Self { requests, late } = self;
-        if *requests == 0 {
-            return String::new();
-        }
-        let Times { summary, .. } = late;
-        let most = match summary.count {
-            0 => String::new(),
-            _ => format!(", by {} at most", short_time(summary.max_ns)),
-        };
-        format!(
-            "{} flushes and writes with FUA waited for the store, {} of them longer than for the drive{most}\n",
-            grouped(*requests),
-            grouped(summary.count)
-        )
     }
 }
 

@@ -89,9 +89,7 @@ fn share(text: &str) -> Result<f64, String> {
     };
     let share = number.trim().parse::<f64>().ok().map(|value| value / unit);
     let share = share.filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| {
-        format!("{HOT_SHARE} or {:.0}% is one: 0 to 1 are allowed", 100.0 * HOT_SHARE)
-    })
+    share.ok_or_else(|| format!("{HOT_SHARE} or {}% is one: 0 to 1 are allowed", 100.0 * HOT_SHARE))
 }
 
 impl FleetArgs {

@@ -14,7 +14,6 @@ mod listen;
 mod plan;
 mod read_args;
 mod refresh;
-mod replies;
 mod reproduce;
 mod restore;
 mod sample;

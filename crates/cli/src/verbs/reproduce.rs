@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use freewheel::claims::{CLAIMS, Claim, ClaimsReport, ReproduceOptions, Reproduction, Row, SEEDS};
 use freewheel::experiments::timed;
-use freewheel::measures::{SimDuration, Table};
+use freewheel::measures::{SimDuration, Table, Unit};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -125,8 +125,8 @@ impl ReproduceArgs {
             write_pages(path, report.html())?;
         }
         self.print(&report)?;
-        let seconds = took.ns() as f64 / 1e9;
-        output::aside(&format!("{}. Took {seconds:.0} s.\n", report.words()));
+        let took = Unit::Seconds.text(took.ns() as f64 / 1e9);
+        output::aside(&format!("{}. Took {took}.\n", report.words()));
         judge(&report.rows, options.seeds.len())
     }
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::control::{BlockRange, Chain, Damage, Restore, Restored};
-use freewheel::measures::{Bytes, Table, counted};
+use freewheel::control::{BlockRange, Chain, Damage, InWords, Restore, Restored};
+use freewheel::measures::{Table, Unit, counted};
 use serde::Serialize;
 
-use super::control::{blocks, which};
+use super::control::blocks;
 use super::free_space;
 use crate::failure::Failure;
 use crate::output;
@@ -131,14 +131,14 @@ fn in_words(document: &Document<'_>) -> String {
     let from = counted(*backups as u64, "backup");
     table.row(["read", &format!("{} of {from}", blocks(document.blocks))]);
     for Damage { range, image, .. } in damaged.iter().take(NAMED_MAX) {
-        table.row(["damaged", &format!("{}, in {}", which(range), image.display())]);
+        table.row(["damaged", &format!("{}, in {}", range.in_words(), image.display())]);
     }
     if let Some(more) = damaged.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
         table.row(["damaged", &format!("{} more", counted(more as u64, "region"))]);
     }
     match target {
         Some(target) => {
-            let written = Bytes::new(*written_bytes).human();
+            let written = Unit::Bytes.text(*written_bytes as f64);
             table.row(["written", &format!("{written} that were other")]);
             table.row(["read back", &target.display().to_string()]);
         }

@@ -5,10 +5,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use clap::Args;
-use freewheel::control::{ControlClient, Record, SampleCounter, SampleResult, Task, TaskKind};
+use freewheel::control::{
+    ControlClient, InWords, Record, SampleCounter, SampleResult, Task, TaskKind,
+};
 use serde::Serialize;
 
-use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done, summary};
+use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done};
 use super::sample::{self, SampleArgs};
 use super::selection::SelectionArgs;
 use crate::failure::Failure;
@@ -117,8 +119,8 @@ impl ScanArgs {
             output::print_document(&Document { task: &task, sample: result.as_ref() })?;
         } else {
             let words = task.sample.as_ref().zip(result.as_ref());
-            let words = words.map(|(report, result)| sample::in_words(report, result));
-            output::print(&(summary(&task) + &words.unwrap_or_default()))?;
+            let words = words.map(|both| both.in_words());
+            output::print(&(task.in_words() + &words.unwrap_or_default()))?;
         }
         if self.sample.is_over(&task) { Ok(()) } else { ensure_done(&task) }
     }
@@ -129,7 +131,7 @@ pub fn print(task: &Task, json: bool) -> Result<(), Failure> {
     if json {
         return tasks::print(task, json, "is over");
     }
-    output::print(&summary(task))
+    output::print(&task.in_words())
 }
 
 fn feed(

@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{
-    BlockRange, ChangesByCause, ControlClient, Link, Manifest, Record, Task, TaskKind,
+    ChangesByCause, ControlClient, InWords, Link, Manifest, Record, Task, TaskKind,
 };
 use freewheel::measures::counted;
 use serde::Serialize;
 
-use super::control::{
-    ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, blocks, ensure_done, summary, which,
-};
+use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done};
 use super::selection::{Selection, SelectionArgs};
 use crate::failure::Failure;
 use crate::verbs::{scan, tasks};
@@ -61,29 +59,6 @@ struct Document<'a> {
     changed: Option<&'a ChangesByCause>,
 }
 
-/// Changed regions, for people.
-fn changes_in_words(changed: &ChangesByCause) -> String {
-    let mut text = format!("changed in regions that clients wrote: {}\n", sum(&changed.written));
-    text += &format!("changed silently: {}\n{}", sum(&changed.silently), list(&changed.silently));
-    if !changed.unknown.is_empty() {
-        let (sum, list) = (sum(&changed.unknown), list(&changed.unknown));
-        text += &format!("changed by an unknown cause (the server was restarted): {sum}\n{list}");
-    }
-    if !changed.not_comparable.is_empty() {
-        let (sum, list) = (sum(&changed.not_comparable), list(&changed.not_comparable));
-        text += &format!("not comparable (other blocks were read then than now): {sum}\n{list}");
-    }
-    text
-}
-
-fn sum(ranges: &[BlockRange]) -> String {
-    blocks(ranges.iter().map(|range| range.blocks).sum())
-}
-
-fn list(ranges: &[BlockRange]) -> String {
-    ranges.iter().map(|range| format!("  {}\n", which(range))).collect()
-}
-
 impl ScrubArgs {
     pub fn run(self) -> Result<(), Failure> {
         let client = self.control.client()?;
@@ -126,9 +101,9 @@ impl ScrubArgs {
             return output::print_document(document);
         }
         let Document { task, manifest, changed } = document;
-        let changes = changed.map(changes_in_words).unwrap_or_default();
+        let changes = changed.map(InWords::in_words).unwrap_or_default();
         let checksums = manifest.map(|path| format!("checksums: {}\n", path.display()));
-        output::print(&format!("{}{changes}{}", summary(task), checksums.unwrap_or_default()))
+        output::print(&format!("{}{changes}{}", task.in_words(), checksums.unwrap_or_default()))
     }
 }
 

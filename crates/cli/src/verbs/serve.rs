@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use freewheel::control::TaskState;
+use freewheel::control::InWords;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, EmulationOptions, WriteCache};
-use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, Table, Unit, grouped};
+use freewheel::measures::{Bytes, SimDuration, Unit};
 use freewheel::serving::{
     self, Address, Backend, BackendChannel, CONSERVATISM_MAX, Claim, Conservatism, ControlServer,
     EmulatedBackend, FileBackend, HostConfig, Io, NbdBackend, PredictionSpec, SameTrack, Server,
@@ -179,7 +179,7 @@ impl ServeArgs {
         operator.print_last(if self.json {
             output::document(&Document { drive, server })?
         } else {
-            text(&server)
+            server.in_words()
         })?;
         match (report.gone, report.failed_flush) {
             (Some(why), _) => Err(Failure::failed(format!("the device is gone: {why}"))),
@@ -373,94 +373,4 @@ fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<Emulate
     let seed = emulated.behaviour.seed;
     let options = EmulationOptions { behaviour, bad, seed, ..EmulationOptions::default() };
     Ok(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?)
-}
-
-fn text(report: &ServerReport) -> String {
-    let responses = &report.responses;
-    let seen = &report.host;
-    let mut table = Table::new("ll");
-    table.row(["foreground", &format!("{} requests", grouped(responses.count))]);
-    if responses.count > 0 {
-        let mean = format!("{:.2} ms", responses.mean_ns / 1e6);
-        let tail =
-            format!("mean {mean}, p50 {}, p99 {}", ms(responses.p50_ns), ms(responses.p99_ns));
-        table.row(["response", &tail]);
-    }
-    if seen.predicted > 0 {
-        let within = Unit::Share.text(seen.within_150us as f64 / seen.predicted.max(1) as f64);
-        let predicted = format!(
-            "{}, {within} within 150 us, {} turns late",
-            grouped(seen.predicted),
-            Unit::Share.text(seen.late as f64 / seen.predicted.max(1) as f64)
-        );
-        table.row(["predicted", &predicted]);
-    }
-    table.row(["surprises", &grouped(seen.surprises)]);
-    if seen.part_sector_writes > 0 {
-        let writes = format!("{}, each a turn more", grouped(seen.part_sector_writes));
-        table.row(["part-sector writes", &writes]);
-    }
-    table.row([
-        "gaps",
-        &format!("{}, of them {} used", grouped(seen.gaps), grouped(seen.gaps_used)),
-    ]);
-    if seen.gaps_used > 0 {
-        let charged = format!(
-            "{} of delays, {} of {} lost buffer hits; {} gaps left to the drive",
-            ms(seen.delay_ns as u64),
-            ms(seen.lost_hit_ns as u64),
-            grouped(seen.lost_hits),
-            grouped(seen.gaps_left)
-        );
-        table.row(["charged", &charged]);
-    }
-    if report.decisions.count > 0 {
-        table.row(["decisions", &control::decisions(&report.decisions)]);
-    }
-    if let Some(learned) = learned(report) {
-        table.row(["margins", &learned]);
-    }
-    for task in &report.tasks {
-        let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
-        let (kind, state) = (task.kind.word(), end_state(task.state));
-        let (read, rate) = (control::blocks(task.blocks_read), Unit::BytesPerSecond.text(rate));
-        let unreadable = grouped(task.unreadable_blocks);
-        let row = format!(
-            "{state}: {read}, {rate}, complete rounds {}, {unreadable} blocks unreadable",
-            grouped(task.rounds)
-        );
-        table.row([&format!("{kind} {}", task.id), &row]);
-    }
-    if let Some(cost) = report.free_cost.filter(|_| seen.gaps_used > 0) {
-        table.row(["measured", &cost.to_string()]);
-    }
-    table.to_string()
-}
-
-fn ms(ns: u64) -> String {
-    format!("{:.2} ms", ns as f64 / 1e6)
-}
-
-/// State of a task, now that its server has ended.
-fn end_state(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Waiting => "not begun",
-        TaskState::Running => "cut short",
-        TaskState::Done | TaskState::Aborted | TaskState::Failed | TaskState::Lost => state.word(),
-    }
-}
-
-/// The margins in a line; None where none were learned.
-fn learned(report: &ServerReport) -> Option<String> {
-    let margins = &report.margins;
-    let (least, most) = (
-        margins.iter().map(|margin| margin.margin_ns).min()?,
-        margins.iter().map(|margin| margin.margin_ns).max()?,
-    );
-    let movements: u64 = margins.iter().map(|margin| margin.movements).sum();
-    let late: u64 = margins.iter().map(|margin| margin.late).sum();
-    let (least, most) =
-        (format!("{:.0} us", least as f64 / 1e3), format!("{:.0} us", most as f64 / 1e3));
-    let (movements, late) = (grouped(movements), grouped(late));
-    Some(format!("{least} to {most}, learned from {movements} movements, {late} of them late"))
 }

@@ -156,10 +156,7 @@ impl StudyArgs {
         if study.is_err() {
             file::remove_if_there(&folder.join(FITTED_DRIVE))?;
         }
-        let mut report = study?;
-        // A temporary file has another name each time, and results are the same each time.
-        report.study.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
-        Ok(report)
+        Ok(study?)
     }
 
     fn options(&self, trace: &Path) -> StudyOptions {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::measures::{Table, Unit, counted};
-use freewheel::sweeps::{Column, Sweep, SweepDone, SweptKey};
+use freewheel::measures::Text;
+use freewheel::sweeps::{Sweep, SweptKey};
 use freewheel::{Error, ErrorKind, SimConfig};
 use serde::Serialize;
 use serde_json::json;
@@ -60,9 +60,6 @@ struct Document<'a> {
     resumed: usize,
 }
 
-/// Configurations in the text.
-const SHOWN: usize = 10;
-
 impl SweepArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_utf_8(&self.config)?;
@@ -70,7 +67,7 @@ impl SweepArgs {
         let keys = self.over.iter().map(|text| text.parse::<SweptKey>());
         let keys = keys.collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| Failure::wrong_use(error).of_option("--over:"))?;
-        let sweep = Sweep::new(keys.clone(), |of| SimConfig::load(&self.config, &self.all(of)));
+        let sweep = Sweep::new(keys, |of| SimConfig::load(&self.config, &self.all(of)));
         let sweep = sweep.map_err(|error| self.explain(error.into()))?;
         let bars = Bars::default();
         let mut resumed = None;
@@ -94,7 +91,7 @@ impl SweepArgs {
             let document = Document { file: &self.output, configurations, resumed };
             return output::print_document(&document);
         }
-        output::print(&self.text(&keys, &done))
+        output::print(&format!("{}table: {}\n", done.text(), self.output.display()))
     }
 
     /// The overrides of a configuration, after those of all.
@@ -110,49 +107,4 @@ impl SweepArgs {
             _ => explained(&self.config, error, &self.over),
         }
     }
-
-    /// The best configurations, by their mean response.
-    fn text(&self, keys: &[SweptKey], done: &SweepDone) -> String {
-        let mut table = Table::new("lrrr");
-        table.row(["configuration", "mean", "p99", "requests/s"]);
-        let mut best: Vec<usize> = (0..done.rows.len()).collect();
-        let (mean, p99) = (reals(done, "response_ns_mean"), wholes(done, "response_ns_p99"));
-        let rate = reals(done, "requests_per_second");
-        best.sort_by(|a, b| mean[*a].total_cmp(&mean[*b]));
-        for &row in best.iter().take(SHOWN) {
-            let values = done.columns.iter().skip(1).take(keys.len());
-            let values = values.map(|(key, column)| format!("{key}={}", column.text(row)));
-            let [mean, p99] = [mean[row], p99[row] as f64].map(|ns| Unit::Nanoseconds.text(ns));
-            let values = values.collect::<Vec<_>>().join(" ");
-            table.row([values, mean, p99, format!("{:.1}", rate[row])]);
-        }
-        let count = counted(done.rows.len() as u64, "configuration");
-        let resumed = match done.resumed {
-            0 => String::new(),
-            resumed => format!(", {resumed} of them run before"),
-        };
-        format!(
-            "{count}{resumed}; the best by their mean response:\n{table}table: {}\n",
-            self.output.display()
-        )
-    }
-}
-
-fn reals<'a>(done: &'a SweepDone, name: &str) -> &'a [f64] {
-    match column(done, name) {
-        Some(Column::Real(values)) => values,
-        _ => &[],
-    }
-}
-
-fn wholes<'a>(done: &'a SweepDone, name: &str) -> &'a [i64] {
-    match column(done, name) {
-        Some(Column::Whole(values)) => values,
-        _ => &[],
-    }
-}
-
-fn column<'a>(done: &'a SweepDone, name: &str) -> Option<&'a Column> {
-    let mut columns = done.columns.iter().rev();
-    columns.find(|(of, _)| of == name).map(|(_, column)| column)
 }

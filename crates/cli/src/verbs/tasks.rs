@@ -1,11 +1,10 @@
 //! `freewheel tasks`, `abort` and `promote`: background tasks on a running server.
 
 use clap::Args;
-use freewheel::control::{ServerStatus, Task, TaskKind, TaskState, openapi};
-use freewheel::measures::{Bytes, Table, Unit, grouped};
+use freewheel::control::{InWords, Task, openapi};
 use serde::Serialize;
 
-use super::control::{ControlArgs, blocks, decisions, is_starved, starved};
+use super::control::{ControlArgs, blocks, starved};
 use crate::failure::Failure;
 use crate::output;
 
@@ -81,7 +80,7 @@ impl TasksArgs {
         if self.json {
             return output::print_document(&status);
         }
-        output::print(&text(&status))
+        output::print(&status.in_words())
     }
 }
 
@@ -110,89 +109,4 @@ pub fn print(task: &Task, json: bool, done: &str) -> Result<(), Failure> {
     }
     let left = blocks(task.blocks_left);
     output::print(&format!("task {} ({}) {done}; {left} are left\n", task.id, task.kind.word()))
-}
-
-/// Cost of clients' writes to blocks that a backup had not read yet: each waited for a read.
-fn copied(task: &Task) -> String {
-    if task.kind == TaskKind::Backup { blocks(task.copied_blocks) } else { "-".to_owned() }
-}
-
-fn text(status: &ServerStatus) -> String {
-    let (seen, responses) = (&status.scheduling, &status.responses);
-    let mut table = Table::new("ll");
-    table.row([
-        "drive",
-        &format!(
-            "{}, served for {}",
-            status.drive,
-            Unit::Seconds.text(status.uptime_ns as f64 / 1e9)
-        ),
-    ]);
-    table.row([
-        "responses",
-        &format!(
-            "{}, mean {}, p50 {}, p99 {}",
-            grouped(responses.count),
-            ms(responses.mean_ns),
-            ms(responses.p50_ns as f64),
-            ms(responses.p99_ns as f64)
-        ),
-    ]);
-    table.row([
-        "predictions",
-        &format!(
-            "off by {} in the median, by {} at most in 99 of 100; {} surprises",
-            ms(status.prediction_errors.p50_ns as f64),
-            ms(status.prediction_errors.p99_ns as f64),
-            grouped(seen.surprises)
-        ),
-    ]);
-    if seen.part_sector_writes > 0 {
-        let size = Bytes::new(status.sectors.physical_bytes.into());
-        let text =
-            format!("{}, each a turn more: sectors are {size}", grouped(seen.part_sector_writes));
-        table.row(["part-sector writes", &text]);
-    }
-    let [all, used] = [seen.gaps, seen.gaps_used].map(grouped);
-    let gaps = format!("{all}, of them {used} used for {}", blocks(seen.free_blocks));
-    table.row(["gaps", &gaps]);
-    table.row(["left to the drive", &grouped(seen.gaps_left)]);
-    let [delay, lost] = [seen.delay_ns, seen.lost_hit_ns].map(|ns| ms(ns as f64));
-    let hits = grouped(seen.lost_hits);
-    table.row(["charged", &format!("{delay} of delays, {lost} of {hits} lost buffer hits")]);
-    if let Some(cost) = &status.free_cost {
-        table.row(["measured", &cost.to_string()]);
-    }
-    if status.decisions.count > 0 {
-        table.row(["decisions", &decisions(&status.decisions)]);
-    }
-    if status.tasks.is_empty() {
-        return format!("{table}no tasks\n");
-    }
-    format!("{table}\n{}", task_rows(status))
-}
-
-fn ms(ns: f64) -> String {
-    Unit::Nanoseconds.text(ns)
-}
-
-fn task_rows(status: &ServerStatus) -> Table {
-    let mut tasks = Table::new("rllrrrrr");
-    tasks.row(["task", "kind", "state", "done", "read", "copied", "ends in", "unreadable"]);
-    for task in &status.tasks {
-        let is_promoted = task.promoted && task.state == TaskState::Running;
-        let word = if is_promoted { "promoted" } else { task.state.word() };
-        let ends = task.remaining_ns.filter(|_| !is_starved(task, status));
-        tasks.row([
-            task.id.to_string(),
-            task.kind.word().to_owned(),
-            word.to_owned(),
-            Unit::Share.text(task.done()),
-            blocks(task.blocks_read),
-            copied(task),
-            ends.map_or("-".to_owned(), |ns| Unit::Seconds.text(ns as f64 / 1e9)),
-            grouped(task.unreadable_blocks),
-        ]);
-    }
-    tasks
 }

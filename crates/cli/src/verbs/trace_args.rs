@@ -105,7 +105,9 @@ impl TraceArgs {
 
     /// The replay of the trace at `path`, where standard input may have been copied to.
     pub fn workload(&self, path: &Path) -> TraceWorkload {
-        TraceWorkload { device: self.device, ..self.replay.workload(path.to_owned()) }
+        let shown_as = Some(standard_input::path_for_results(&self.trace));
+        let workload = self.replay.workload(path.to_owned());
+        TraceWorkload { device: self.device, shown_as, ..workload }
     }
 
     /// The first option that was given and that only a trace takes.

@@ -4,4 +4,5 @@
 mod api;
 mod circles;
 mod layers;
+mod rounding;
 mod words;

@@ -497,6 +497,16 @@ pub struct ServerStatus {
     pub tasks: Vec<Task>,
 }
 
+impl ServerStatus {
+    /// Clients that have been away for this time may stay away.
+    pub const AWAY_AFTER: SimDuration = SimDuration::from_secs(5);
+
+    /// True if a task reads no blocks because no client leaves gaps.
+    pub fn starves(&self, task: &Task) -> bool {
+        task.needs_gaps() && self.idle_ns.is_some_and(|idle| idle >= Self::AWAY_AFTER.ns())
+    }
+}
+
 /// A call of the interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Route {

@@ -3,13 +3,8 @@
 use freewheel_study::{CacheCurves, MissRatio, PolicyResponses, ResponsePoint, Responses};
 
 use super::words::response_ms;
-use crate::numbers::size;
+use crate::numbers::{miss_percent, size};
 use crate::rows::Rows;
-
-/// Per cent with a digit after the point, without the sign.
-fn points(share: f64) -> String {
-    format!("{:.1}", share * 100.0)
-}
 
 /// Miss ratio that a cell shows.
 #[derive(Clone, Copy)]
@@ -24,8 +19,8 @@ fn miss_cell(miss_ratio: &MissRatio, unit: Unit) -> String {
         Unit::Main => miss_ratio.main(),
         Unit::Bytes => miss_ratio.bytes,
     };
-    let error = miss_ratio.standard_error.map(|error| format!(" ±{}", points(error)));
-    points(share) + &error.unwrap_or_default()
+    let error = miss_ratio.standard_error.map(|error| format!(" ±{}", miss_percent(error)));
+    miss_percent(share) + &error.unwrap_or_default()
 }
 
 /// Miss ratios in per cent, a row for each size and a column for each policy.
@@ -80,7 +75,7 @@ pub(super) fn summary(curves: &CacheCurves) -> Rows {
         }
     }
     if let Responses::Simulated(simulated) = &curves.responses {
-        let misses = curves.curves.iter().map(|_| points(1.0));
+        let misses = curves.curves.iter().map(|_| miss_percent(1.0));
         let responses = shown.iter().flat_map(|_| response_cells(&simulated.without_cache));
         rows.insert(0, std::iter::once("none".into()).chain(misses).chain(responses).collect());
     }

@@ -9,7 +9,7 @@ use freewheel_trace::{Format, Timing};
 use freewheel_units::grouped;
 use serde::Serialize;
 
-use crate::numbers::{ms, percent, size};
+use crate::numbers::{self, fine_ms, miss_percent, ms, percent, size, whole_percent};
 
 /// Conclusions from the curves.
 #[derive(Debug, Serialize)]
@@ -57,7 +57,7 @@ pub(super) fn columns(curves: &CacheCurves) -> String {
 
 /// Milliseconds; three decimals where memory answers most requests.
 pub(super) fn response_ms(ns: f64) -> String {
-    if ns < 1e6 { format!("{:.3}", ns / 1e6) } else { ms(ns) }
+    if ns < 1e6 { fine_ms(ns) } else { ms(ns) }
 }
 
 /// Words for the values of an advice, within a sentence.
@@ -72,7 +72,7 @@ fn measured(curves: &CacheCurves) -> &'static str {
 fn value(advice: &Advice, value: f64) -> String {
     match advice.measure {
         Measure::MeanReadResponseNs => format!("{} ms", response_ms(value)),
-        Measure::MissRatio => format!("{:.1} %", 100.0 * value),
+        Measure::MissRatio => format!("{} %", miss_percent(value)),
     }
 }
 
@@ -124,7 +124,7 @@ fn beyond(curves: &CacheCurves) -> String {
 }
 
 fn doubling() -> String {
-    format!("{:.0} %", 100.0 * DOUBLING_GAIN_MIN)
+    whole_percent(DOUBLING_GAIN_MIN)
 }
 
 fn of(choice: &Choice) -> String {
@@ -169,7 +169,9 @@ fn details(curves: &CacheCurves) -> Vec<String> {
 fn power_law(fit: MissFit) -> String {
     match fit {
         MissFit::PowerLaw(PowerLaw { exponent, exponent_error, .. }) => format!(
-            "LRU's misses follow a power law of the size: exponent {exponent:.3} \u{b1} {exponent_error:.3}."
+            "LRU's misses follow a power law of the size: exponent {} \u{b1} {}.",
+            numbers::exponent(exponent),
+            numbers::exponent(exponent_error)
         ),
         MissFit::NoPowerLaw => "LRU's misses follow no power law of the size.".into(),
         MissFit::Flat => format!(

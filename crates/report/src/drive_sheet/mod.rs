@@ -25,7 +25,7 @@ use freewheel_units::{Bytes, Op, grouped};
 use serde::Serialize;
 
 use crate::finding::Finding;
-use crate::numbers::{fine_ms, rate};
+use crate::numbers::{fine_ms, per_second, rate, rpm};
 use crate::shingled::unmodelled;
 
 /// Sheet of a drive: its properties and its times. Of a drive with more actuators, `zones` and the seeks
@@ -182,10 +182,10 @@ impl Heading {
         };
         let year = spec.year.map_or(String::new(), |year| format!(", {year}"));
         let lead = format!(
-            "{}{year}: {}, {:.0} rpm, {arms}{} surfaces of {} cylinders.",
+            "{}{year}: {}, {} rpm, {arms}{} surfaces of {} cylinders.",
             spec.name,
             drive.total_blocks().bytes().human_decimal(),
-            60.0 / spec.rotation_period.as_secs_f64(),
+            rpm(60.0 / spec.rotation_period.as_secs_f64()),
             spec.surfaces,
             grouped(spec.cylinders),
         );
@@ -268,7 +268,7 @@ fn in_unit(value: u64, unit: QuantityUnit) -> String {
         QuantityUnit::Bytes => Bytes::new(value).capacity(),
         QuantityUnit::BytesPerSecond => rate(value as f64),
         QuantityUnit::Nanoseconds => ms(value),
-        QuantityUnit::RequestsPerSecond => format!("{value} /s"),
+        QuantityUnit::RequestsPerSecond => format!("{} /s", per_second(value as f64)),
     }
 }
 

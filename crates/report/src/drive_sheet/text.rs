@@ -5,7 +5,7 @@ use freewheel_units::{SimDuration, grouped};
 
 use super::{DriveSheet, in_unit, ms};
 use crate::drive_identity::DriveIdentity;
-use crate::numbers::{deviation, rate};
+use crate::numbers::{deviation, rate, rpm};
 use crate::plot::Plot;
 use crate::table::Table;
 
@@ -39,11 +39,11 @@ fn identity(drive: &DriveIdentity) -> String {
     };
     let year = drive.year.map_or(String::new(), |year| format!(" ({year})"));
     format!(
-        "{}: {}{year}\n{} blocks of 512 B, {:.0} rpm ({} a turn)\n{arms}{} surfaces, {} cylinders\n",
+        "{}: {}{year}\n{} blocks of 512 B, {} rpm ({} a turn)\n{arms}{} surfaces, {} cylinders\n",
         drive.name,
         drive.model,
         grouped(drive.blocks),
-        drive.rotation_rpm,
+        rpm(drive.rotation_rpm),
         ms(drive.rotation_period_ns),
         drive.surfaces,
         grouped(drive.cylinders),

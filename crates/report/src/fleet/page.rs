@@ -8,7 +8,8 @@ use maud::{Markup, html};
 use super::summary::{Summary, is_hot, times_of_median};
 use super::text::{drives, label, part_name, sentences, title};
 use super::{FleetReport, REPORTS};
-use crate::numbers::{TIME_MAX_S, about, percent, response, span};
+use crate::drawing::length;
+use crate::numbers::{TIME_MAX_S, about, percent, ratio, response, span};
 use crate::page::{self, NotedRow, fold, folds, noted_table, prose, section, table};
 use crate::study::{noticeable, signed};
 
@@ -95,7 +96,7 @@ fn servers(rows: &[FleetRow]) -> Vec<(String, Cells<'_>)> {
 }
 
 fn shade(share: f64) -> String {
-    format!("--share: {:.0}%", 100.0 * share.clamp(0.0, 1.0))
+    format!("--share: {}", length(share.clamp(0.0, 1.0)))
 }
 
 fn cell(report: &FleetReport, at: usize, row: &FleetRow) -> Markup {
@@ -200,7 +201,7 @@ fn scrubs(report: &FleetReport) -> Markup {
             )
         })
         .collect();
-    let share = |count: usize| format!("width: {:.2}%", 100.0 * count as f64 / total as f64);
+    let share = |count: usize| format!("width: {}", length(count as f64 / total as f64));
     html! {
         div.bars.counts {
             @for (name, unnoticed, noticed) in bars {
@@ -269,7 +270,7 @@ fn why(report: &FleetReport, row: &FleetRow, of: &FleetNumbers) -> String {
     }
     let times = times_of_median(&report.rows, row, of);
     if times >= 2.0 {
-        words.push(format!("p99 is {times:.1} times the median of its model"));
+        words.push(format!("p99 is {} times the median of its model", ratio(times)));
     }
     words.join("; ")
 }

@@ -4,7 +4,7 @@ use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
 use freewheel_units::{Bytes, grouped};
 
 use super::task_words::{delivered, task_rows};
-use crate::numbers::{ms, percent, rate, span};
+use crate::numbers::{average, ms, percent, rate, span};
 use freewheel_study::{Delivered, FreeWork, IdleCost, TaskWork};
 
 /// A titled part of the free work: quantities and their values.
@@ -193,8 +193,9 @@ fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
     }
     let [half, most] = [0.5, 0.99].map(|part| grouped(by_nodes.no_more_than(part)));
     let nodes = format!(
-        "{nodes_mean:.1} nodes of the search on average, each a part of the drive; half at no more than \
-         {half}, 99 % at no more than {most}"
+        "{} nodes of the search on average, each a part of the drive; half at no more than \
+         {half}, 99 % at no more than {most}",
+        average(nodes_mean)
     );
     let cut_short = match exhausted {
         0 if patience_nodes.is_some() => "none by `nodes_max`".to_owned(),

@@ -6,7 +6,8 @@ use freewheel_units::Bytes;
 use maud::{Markup, html};
 
 use super::signed;
-use crate::numbers::{ms, percent};
+use crate::drawing::length;
+use crate::numbers::{ms, percent, rate, rpm};
 use crate::page::marked_table;
 
 fn all(study: &Study) -> impl Iterator<Item = (&DriveSummary, &PolicyRun)> {
@@ -52,7 +53,7 @@ pub(super) fn card(study: &Study) -> Option<Markup> {
                 li {
                     span.name { (drive.model) small { (Bytes::new(drive.capacity_bytes).human_decimal()) } }
                     span.bar aria-hidden="true" {
-                        i.drive style=(format!("left:0;width:{:.1}%", 100.0 * mean(run) / longest)) {}
+                        i.drive style=(format!("left:0;width:{}", length(mean(run) / longest))) {}
                     }
                     span.value { (ms(mean(run))) " ms" }
                     span.value { small { "p99 " (ms(run.result.response.p99_ns as f64)) " ms" } }
@@ -92,8 +93,8 @@ fn table(study: &Study, best: &str) -> Markup {
                 vec![
                     drive.model.clone(),
                     Bytes::new(drive.capacity_bytes).human_decimal(),
-                    format!("{:.0}", 60e9 / drive.rotation_period_ns as f64),
-                    crate::numbers::rate(drive.media_bytes_per_second),
+                    rpm(60e9 / drive.rotation_period_ns as f64),
+                    rate(drive.media_bytes_per_second),
                     run.title.clone(),
                     ms(response.mean_ns),
                     signed(relative(today, response.mean_ns)),

@@ -12,8 +12,9 @@ use super::few::uncertainty;
 use super::recorded::is_unlike_recorded;
 use super::verdict::{Verdict, between, effects, longer, range, range_of, verdict, warnings};
 use super::{bought, noticeable, signed};
+use crate::drawing::length;
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::percent;
+use crate::numbers::{percent, whole_percent};
 use crate::page::{NotedRow, noted_table, prose};
 
 /// None without changes that were tried.
@@ -273,25 +274,25 @@ impl Scale {
         scale
     }
 
-    /// Place from the left, in % of the width.
+    /// Place from the left, as a share of the width.
     fn at(self, share: f64) -> f64 {
-        (share.clamp(self.least, self.most) - self.least) / (self.most - self.least) * 100.0
+        (share.clamp(self.least, self.most) - self.least) / (self.most - self.least)
     }
 }
 
 /// Marks at no change, and at both ends of the bars.
 fn axis(scale: Scale) -> Markup {
     // An arrow behind a bar says that it continues.
-    let most = format!("+{:.0} %", 100.0 * scale.most);
+    let most = format!("+{}", whole_percent(scale.most));
     // Words are as wide as about a quarter of the axis.
     let zero = scale.at(0.0);
     html! {
         li.axis aria-hidden="true" {
             span {}
             span.bar {
-                @if zero > 25.0 { small style="left:0" { (format!("{:.0} %", 100.0 * scale.least)) } }
-                small style=(format!("left:{zero:.1}%;transform:translateX(-50%)")) { "0" }
-                @if zero < 75.0 { small style="right:0" { (most) } }
+                @if zero > 0.25 { small style="left:0" { (whole_percent(scale.least)) } }
+                small style=(format!("left:{};transform:translateX(-50%)", length(zero))) { "0" }
+                @if zero < 0.75 { small style="right:0" { (most) } }
             }
             span {}
         }
@@ -330,15 +331,20 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
                 @if !warnings.is_empty() { small.warning { (warnings.join(", ")) } }
             }
             span.bar aria-hidden="true" {
-                i.(kind).doubtful[!warnings.is_empty()] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
-                u style=(format!("left:{from:.1}%;width:{:.1}%", to - from)) {}
+                i.(kind).doubtful[!warnings.is_empty()] style=(extent(zero.min(end), zero.max(end))) {}
+                u style=(extent(from, to)) {}
                 @if most > Scale::WORST { em { "›" } }
-                b style=(format!("left:{zero:.1}%")) {}
+                b style=(format!("left:{}", length(zero))) {}
             }
             span.value { (words) }
             span.value { small { "p99 " (range_of(tried, |effect| effect.p99)) } small title="head time for each read or write" { "drive time " (range_of(tried, |effect| effect.drive_time)) } }
         }
     }
+}
+
+/// Style of a part of a bar, by shares of its width.
+fn extent(from: f64, to: f64) -> String {
+    format!("left:{};width:{}", length(from), length(to - from))
 }
 
 /// Effect of a write buffer against a system that loses as little in a power cut.
@@ -433,7 +439,7 @@ mod tests {
     fn change_bar_begins_at_zero() {
         let scale = Scale::of([(-0.4, 9.0)].into_iter());
         assert_eq!((scale.least, scale.most), (-0.4, Scale::WORST));
-        assert_eq!([scale.at(-0.4), scale.at(9.0)], [0.0, 100.0]);
-        assert!((scale.at(0.0) - 44.4).abs() < 0.1);
+        assert_eq!([scale.at(-0.4), scale.at(9.0)], [0.0, 1.0]);
+        assert!((scale.at(0.0) - 0.444).abs() < 0.001);
     }
 }

@@ -12,7 +12,7 @@ use freewheel_units::{Bytes, grouped};
 use super::recorded::{is_unlike_recorded, recorded_sum};
 use super::{fitted, overload};
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::{ms, percent, span};
+use crate::numbers::{ms, percent, span, us};
 use crate::trace_order::trace_cautions;
 
 /// Shorter traces hold a burst and not a load. The last request of a recording of a minute comes somewhat
@@ -393,16 +393,16 @@ fn quick(trace: &Character) -> Option<Finding> {
     let (count, sum_ns) = recorded_sum(&[times.read, times.write]);
     let mean_ns = sum_ns / count as f64;
     let headline = format!(
-        "The trace records responses of {:.2} us on average: is the unit of its times mistaken?",
-        mean_ns / 1e3
+        "The trace records responses of {} on average: is the unit of its times mistaken?",
+        us(mean_ns)
     );
     (count >= REQUESTS_MIN && mean_ns < RESPONSE_MEAN_MIN_NS).then(|| {
         counted_in_trace(Topic::FastResponses, headline)
             .number("mean response", mean_ns / 1e9, Unit::Seconds)
             .action(CHECK_UNIT)
             .detail(format!(
-                "No disk answers within {:.0} us on average, even from its buffer.",
-                RESPONSE_MEAN_MIN_NS / 1e3
+                "No disk answers within {} on average, even from its buffer.",
+                us(RESPONSE_MEAN_MIN_NS)
             ))
             .detail(format!(
                 "If the times are microseconds that were read as nanoseconds, the trace takes {}.",

@@ -11,7 +11,7 @@ use super::few::{Reach, few};
 use super::policy::policy;
 use super::{changes, doubts, figures, how_sure, scrub};
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::{ms, percent, rate, span};
+use crate::numbers::{average, ms, per_second, percent, rate, ratio, span};
 use crate::shingled::shingled_cautions;
 
 /// Share of the drive below which a workload's seeks are unusually short.
@@ -201,10 +201,10 @@ fn load(study: &Study) -> Finding {
         .figure(figures::request_rate(study))
         .detail(limit(result))
         .detail(format!(
-            "The replay has {:.0} reads and writes a second over {}. In the trace the busiest second holds {:.1} times the average.",
-            result.requests_per_second,
+            "The replay has {} reads and writes a second over {}. In the trace the busiest second holds {} times the average.",
+            per_second(result.requests_per_second),
             span(study.baseline().measured_seconds()),
-            study.trace.burstiness.peak_to_mean_1s
+            ratio(study.trace.burstiness.peak_to_mean_1s)
         ))
         .detail(replay);
     if piled_up {
@@ -236,7 +236,10 @@ fn workload(study: &Study) -> Finding {
     };
     let flushes = match trace.info.flushes {
         0 => String::new(),
-        _ => format!("A flush follows every {:.1} writes{took}.", trace.flush.writes_per_flush),
+        _ => {
+            let writes = average(trace.flush.writes_per_flush);
+            format!("A flush follows every {writes} writes{took}.")
+        }
     };
     let headline = format!(
         "{} of the requests are reads, and the median request is {}; {} of the reads and {} of the writes go on where one before ended.",

@@ -7,7 +7,7 @@ use freewheel_study::{
 use freewheel_units::grouped;
 
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::{ms, percent};
+use crate::numbers::{fine_ratio, ms, percent, rpm};
 
 /// Distance between the drive and the recorded one, on the half of the trace that the fit has not seen.
 pub(super) fn finding(study: &Study, fit: &DriveFit) -> Finding {
@@ -64,11 +64,11 @@ fn details(fit: &DriveFit) -> Vec<String> {
     let limit = if values.is_at_a_limit() { " It lies at a limit of the search." } else { "" };
     let is_used = if fit.is_used() { "It is used" } else { "It is not used" };
     let drive = format!(
-        "The best of {} drives that were tried is {} with seek times x{:.2}, {:.0} turns a minute, {} ms more for each command, and {cache}. {is_used}.{limit}",
+        "The best of {} drives that were tried is {} with seek times x{}, {} turns a minute, {} ms more for each command, and {cache}. {is_used}.{limit}",
         grouped(fit.drives_tried),
         fit.drive,
-        values.seek,
-        values.rpm,
+        fine_ratio(values.seek),
+        rpm(values.rpm),
         ms(values.overhead_ns as f64),
     );
     vec![

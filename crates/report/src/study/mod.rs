@@ -24,11 +24,10 @@ mod verdict;
 use freewheel_model::stats::Distribution;
 use freewheel_study::Study;
 use freewheel_study::changes::NOTICEABLE;
-use freewheel_units::grouped;
 use serde::Serialize;
 
 use crate::finding::Finding;
-use crate::numbers::{self, percent};
+use crate::numbers::{self, percent, ratio, whole_percent};
 use crate::paint::Paint;
 
 /// The document of a study.
@@ -72,7 +71,7 @@ impl StudyReport {
 
 /// The share below which a change counts as none, in per cent.
 pub(crate) fn noticeable() -> String {
-    format!("{:.0} %", 100.0 * NOTICEABLE)
+    whole_percent(NOTICEABLE)
 }
 
 /// A change as (new - old) / old with its sign, in per cent. From ten times as much on it is a factor.
@@ -80,18 +79,11 @@ pub(crate) fn signed(share: f64) -> String {
     match share {
         // Smaller changes are rounding.
         share if share.abs() < 1e-5 => percent(0.0),
-        share if share >= 9.0 => format!("{} times", grouped(three_digits(1.0 + share))),
+        share if share >= 9.0 => format!("{} times", ratio(1.0 + share)),
         share if share > 0.0 => format!("+{}", percent(share)),
         share if share < 0.0 => format!("-{}", percent(-share)),
         _ => percent(0.0),
     }
-}
-
-/// The nearest whole number, without digits after the third.
-fn three_digits(value: f64) -> u64 {
-    let whole = value.round() as u64;
-    let unit = 10_u64.pow((whole.max(1).ilog10() + 1).saturating_sub(3));
-    (whole + unit / 2) / unit * unit
 }
 
 #[cfg(test)]
@@ -101,7 +93,7 @@ mod tests {
     #[test]
     fn changes_signed_percent_or_factor() {
         let texts = [-0.4, 0.0, 0.123, 8.99, 9.0, 13.0, 338.784, 10_216.83].map(signed);
-        let factors = ["10 times", "14 times", "340 times", "10,200 times"];
+        let factors = ["10.0 times", "14.0 times", "340 times", "10,200 times"];
         assert_eq!(texts[..4], ["-40 %", "0 %", "+12 %", "+899 %"]);
         assert_eq!(texts[4..], factors);
     }

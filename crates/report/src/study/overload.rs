@@ -6,7 +6,7 @@ use freewheel_study::{Overload, PolicyRun, Study};
 use freewheel_units::grouped;
 
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{ms, span};
+use crate::numbers::{ms, per_second, span};
 
 /// None where the drive keeps up.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -72,7 +72,7 @@ fn in_microseconds(study: &Study) -> String {
 
 /// Policies by the part of the load that each serves: response times of an overload do not compare them.
 pub(super) fn policy(study: &Study) -> Finding {
-    let traced = study.measured.requests as f64 / study.measured.seconds();
+    let traced = per_second(study.measured.requests as f64 / study.measured.seconds());
     let keeps_up =
         study.policies().filter(|run| study.overload_of(run).is_none() && is_short(run, study));
     let finding = match keeps_up.min_by(|a, b| mean(a).total_cmp(&mean(b))) {
@@ -92,18 +92,18 @@ pub(super) fn policy(study: &Study) -> Finding {
             let fastest = study.runs.iter().rev().max_by(|a, b| served(a).total_cmp(&served(b)));
             let fastest = fastest.expect("FCFS is always run");
             Finding::new(Topic::Policy, Confidence::Simulated, format!(
-                "No policy that was compared lets this drive serve this load: of {traced:.0} reads and writes a second it serves at most {:.0} ({}).",
-                served(fastest),
+                "No policy that was compared lets this drive serve this load: of {traced} reads and writes a second it serves at most {} ({}).",
+                per_second(served(fastest)),
                 fastest.under()
             ))
             .number("served at most", served(fastest), Unit::RequestsPerSecond)
             .cost(Cost::Hardware)
         }
     };
-    let all = study.runs.iter().map(|run| format!("{:.0} {}", served(run), run.under()));
+    let all = study.runs.iter().map(|run| format!("{} {}", per_second(served(run)), run.under()));
     finding
         .detail(format!(
-            "The trace has {traced:.0} reads and writes a second. The drive serves {}.",
+            "The trace has {traced} reads and writes a second. The drive serves {}.",
             all.collect::<Vec<_>>().join(", ")
         ))
         .detail("In an overload the rate tells policies apart. Response times do not.")

@@ -10,8 +10,9 @@ use maud::{Markup, html};
 use super::findings::potential_bytes_per_second;
 use super::scrub;
 use crate::bars::{self, BarPart};
+use crate::drawing::{hundredths, point};
 use crate::legend;
-use crate::numbers::{average, capital, percent, rate, response as time, size, span};
+use crate::numbers::{capital, per_second, percent, rate, ratio, response as time, size, span};
 
 /// The part of the trace that the page's results are of.
 pub(super) fn measured_part(study: &Study) -> String {
@@ -51,7 +52,7 @@ pub(super) fn tiles(study: &Study) -> Markup {
     );
     let busiest = format!(
         "requests of the busiest second: {} times the mean",
-        average(study.trace.burstiness.peak_to_mean_1s)
+        ratio(study.trace.burstiness.peak_to_mean_1s)
     );
     html! {
         div.tiles {
@@ -79,7 +80,7 @@ fn goal_tile(study: &Study) -> Markup {
             format!("1 % of {} reads take longer", grouped(reads.count))
         }
         Goal::Throughput => {
-            format!("of the head: {:.0} requests a second at most", 1e9 / value.max(1.0))
+            format!("of the head: {} requests a second at most", per_second(1e9 / value.max(1.0)))
         }
     };
     tile(&capital(goal.quantity()), &time(value), &words)
@@ -186,7 +187,7 @@ fn measured_from(study: &Study) -> Option<f64> {
 
 /// A line where the measured part begins.
 fn begin(at: Option<f64>, height: f64) -> Markup {
-    html! { @if let Some(x) = at { line.begin x1=(format!("{x:.2}")) x2=(format!("{x:.2}")) y1="0" y2=(height) {} } }
+    html! { @if let Some(x) = at { line.begin x1=(hundredths(x)) x2=(hundredths(x)) y1="0" y2=(height) {} } }
 }
 
 /// Requests by place and time, and their 99th percentile below. The pictures are stretched to the place that
@@ -230,7 +231,7 @@ fn places(place_time: &PlaceTime) -> Markup {
     html! {
         @for (column, counts) in place_time.counts.iter().enumerate() {
             @for (row, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                rect x=(column) y=(row) width="1.02" height="1.02" opacity=(format!("{:.2}", opacity(count, most))) {}
+                rect x=(column) y=(row) width="1.02" height="1.02" opacity=(hundredths(opacity(count, most))) {}
             }
         }
     }
@@ -246,11 +247,7 @@ fn tails(place_time: &PlaceTime, worst: u64) -> String {
         .iter()
         .enumerate()
         .map(|(column, &p99)| {
-            format!(
-                "{:.1},{:.1}",
-                column as f64 + 0.5,
-                TAIL_UNITS * (1.0 - p99 as f64 / worst as f64)
-            )
+            point(column as f64 + 0.5, TAIL_UNITS * (1.0 - p99 as f64 / worst as f64))
         })
         .collect::<Vec<_>>()
         .join(" ")
@@ -265,7 +262,7 @@ fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
     let mean = all as f64 / place_time.counts.len() as f64;
     let times = count(&place_time.counts[at]) as f64 / mean.max(f64::MIN_POSITIVE);
     let why = match times {
-        times if times >= 2.0 => format!("in a burst: {times:.0} times as many requests come as on average"),
+        times if times >= 2.0 => format!("in a burst: {} times as many requests come as on average", ratio(times)),
         times if times >= 0.5 => "with about as many requests as on average".into(),
         _ => "with fewer requests than on average: they are far apart or large, or wait for a burst before".into(),
     };

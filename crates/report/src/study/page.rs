@@ -9,7 +9,7 @@ use freewheel_study::Study;
 
 use super::{beside, changes, doubts, figures, how_sure, overview, responses, scrub_page};
 use crate::finding::{Finding, Topic};
-use crate::numbers::{ms, percent, rate, span};
+use crate::numbers::{ms, per_second, percent, rate, ratio, rpm, span, variation};
 use crate::page::{self, fold, folds, section, table, trace_name};
 use crate::{bars, chart};
 use freewheel_study::figure::HeadTimeBar;
@@ -115,10 +115,10 @@ fn policy_table(study: &Study, best: &str) -> Markup {
         let tails = [r.response.p999_ns, r.response.p9999_ns, r.queue_ns_max];
         let other = run.other_replay.map_or_else(|| "-".into(), |other| ms(other.mean_ns));
         let mut cells = vec![run.title.clone(), ms(r.response.mean_ns), other];
-        cells.push(format!("{:.2}", r.response.coefficient_of_variation));
+        cells.push(variation(r.response.coefficient_of_variation));
         cells.extend(times.into_iter().chain(tails).map(|ns| ms(ns as f64)));
         cells.push(percent(r.utilisation));
-        cells.push(format!("{:.1}", r.requests_per_second));
+        cells.push(per_second(r.requests_per_second));
         cells
     });
     let by_operation = study.runs.iter().map(|run| {
@@ -140,11 +140,13 @@ fn policy_table(study: &Study, best: &str) -> Markup {
 
 fn load(study: &Study) -> Markup {
     let burst = &study.trace.burstiness;
+    let [second, ten_seconds, minute] =
+        [burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s].map(ratio);
     html! {
         (chart::draw(&figures::byte_rate(study)))
         p.note {
-            "Busiest second, ten seconds and minute: " (format!("{:.1}, {:.1} and {:.1}", burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s))
-            " times the mean. Index of dispersion of counts in a second: " (format!("{:.1}", burst.dispersion_1s))
+            "Busiest second, ten seconds and minute: " (format!("{second}, {ten_seconds} and {minute}"))
+            " times the mean. Index of dispersion of counts in a second: " (ratio(burst.dispersion_1s))
             " (1 for a Poisson process)."
         }
     }
@@ -238,7 +240,7 @@ fn words() -> Markup {
 
 fn setting(study: &Study) -> Markup {
     let drive = &study.drive;
-    let rpm = 60e9 / drive.rotation_period_ns as f64;
+    let rpm = rpm(60e9 / drive.rotation_period_ns as f64);
     let replay = if study.dependent_replay {
         "by dependence: a request comes a think time after the request that it waited for in the traced system (tr03 section 3.1, window of 64)"
     } else {
@@ -248,7 +250,7 @@ fn setting(study: &Study) -> Markup {
     html! {
         p {
             (drive.model) ", " (Bytes::new(drive.capacity_bytes).human_decimal()) ", "
-            (format!("{rpm:.0}")) " rpm, mean media rate " (rate(drive.media_bytes_per_second))
+            (rpm) " rpm, mean media rate " (rate(drive.media_bytes_per_second))
             @if drive.electronics {
                 ". With the drive's buffer, overheads and bus, and its own command queue where that is named; under a policy it is given one command at a time. Replay "
             } @else {

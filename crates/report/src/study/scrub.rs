@@ -8,7 +8,9 @@ use freewheel_units::{Bytes, grouped};
 use super::scrub_by_command::by_command;
 use super::signed;
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span};
+use crate::numbers::{
+    TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span, whole_ms, whole_seconds,
+};
 
 /// None when no estimate was asked for.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -80,7 +82,7 @@ fn in_idle_time(study: &Study) -> String {
     let how = match best.pause_ns {
         0 => "A scrub in idle time, without a pause, takes".to_owned(),
         pause_ns => {
-            format!("A scrub in idle time, after pauses of {:.0} ms, takes", pause_ns as f64 / 1e6)
+            format!("A scrub in idle time, after pauses of {}, takes", whole_ms(pause_ns))
         }
     };
     format!("{how} {time}, and {cost}{of}.")
@@ -103,7 +105,7 @@ fn other_pauses(study: &Study) -> String {
             Some(_) => TOO_LONG.into(),
             None => "no idle time".into(),
         };
-        let name = format!("{:.0} ms", pause.pause_ns as f64 / 1e6);
+        let name = whole_ms(pause.pause_ns);
         format!("{name}: {time} ({}, of {} requests)", cost_of(pause), grouped(pause.requests))
     });
     let measured = idle.best().map_or(String::new(), |pause| {
@@ -226,10 +228,10 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
         )
     });
     format!(
-        "The estimate simulated {} gaps {}, by a scheduler inside the drive, for a load that repeats the trace.{error} It used {:.0} of {} s of processor time, counted as work (`--scrub-effort`). {} of its decisions stopped at the limit of {} nodes.",
+        "The estimate simulated {} gaps {}, by a scheduler inside the drive, for a load that repeats the trace.{error} It used {} of {} s of processor time, counted as work (`--scrub-effort`). {} of its decisions stopped at the limit of {} nodes.",
         grouped(estimate.slowest().simulated_gaps),
         study.baseline().under(),
-        effort.spent_seconds,
+        whole_seconds(effort.spent_seconds),
         effort.asked_seconds,
         percent(effort.cut_short as f64 / estimate.decisions.max(1) as f64),
         effort.nodes_max,

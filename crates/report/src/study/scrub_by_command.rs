@@ -3,7 +3,7 @@
 use freewheel_study::{CommandMarks, CommandScrub, PauseBeforeScrub, Study};
 use freewheel_units::{Bytes, grouped};
 
-use crate::numbers::{TIME_MAX_S, TOO_LONG, about};
+use crate::numbers::{TIME_MAX_S, TOO_LONG, about, whole_ms};
 
 /// Effect of NCQ priority and duration limits; empty where the drive's queue has no choice.
 pub(super) fn by_command(study: &Study, cost_of: fn(&PauseBeforeScrub) -> String) -> String {
@@ -23,7 +23,7 @@ fn in_words(of: &CommandScrub, cost: &str) -> String {
     let name = match of.marks {
         CommandMarks::Priority => "by NCQ priority of clients".to_owned(),
         CommandMarks::DurationLimit { inactive_ns } => {
-            format!("by CDL with {:.0} ms for clients", inactive_ns as f64 / 1e6)
+            format!("by CDL with {} for clients", whole_ms(inactive_ns))
         }
     };
     let time = match of.scrub.seconds {

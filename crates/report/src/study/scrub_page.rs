@@ -9,7 +9,7 @@ use super::scrub::time_axis;
 use crate::free_work::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, shares_chart, titled,
 };
-use crate::numbers::{TIME_MAX_S, percent, rate, rounds, span};
+use crate::numbers::{TIME_MAX_S, average, percent, rate, rounds, span};
 use crate::page;
 use freewheel_study::figure::{Axes, Line};
 
@@ -27,7 +27,7 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
             " reads in the rotational gaps of the load " (study.baseline().under()) ". A scheduler inside the drive, which knows where its head is, plans it. Bursts of gaps are simulated on a sample of the trace, repeated without end. Between bursts the scan leaps: the time follows from the rates at both ends. The less work is left (" code { "--scrub-effort" } "), the longer are the leaps. The estimate ends where fewer than one gap in a hundred reads anything, where the last blocks are read, or when its work is done. It also ends where the gaps give less than a hundredth of their first rate and more than a hundredth of the drive is left. A write does not count as verified. All simulated foreground accesses together ended "
             (estimate.foreground_delay_ns) " ns later because of the gaps. A decision about a gap looked at "
-            (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
+            (average(estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
             (grouped(estimate.decisions)) " decisions. Their time depends on the machine, so it is printed to the terminal only."
         }
     }

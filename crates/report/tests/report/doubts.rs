@@ -288,7 +288,7 @@ fn overload_tells_policies_by_requests_served() {
     assert!(!says(&nearly, "can serve this load"), "{:#?}", nearly.findings);
     // 1,000 a second are too many for both.
     let unserved = with(MS);
-    let words = "No policy that was compared lets this drive serve this load: of 1000 reads";
+    let words = "No policy that was compared lets this drive serve this load: of 1,000 reads";
     assert!(says(&unserved, words), "{:#?}", unserved.findings);
 }
 
@@ -332,7 +332,7 @@ fn microseconds_as_nanoseconds_are_recognised() {
     let says = |study: &StudyReport, words: &str| {
         study.findings.iter().any(|f| (f.headline.clone() + &f.details.concat()).contains(words))
     };
-    assert!(says(&study, "responses of 8.00 us on average: is the unit"), "{:#?}", study.findings);
+    assert!(says(&study, "responses of 8.0 us on average: is the unit"), "{:#?}", study.findings);
     let hint =
         "If its times are microseconds that were read as nanoseconds, the trace takes 69.9 s";
     assert!(answered.starts_with("This drive cannot serve"), "{answered}");

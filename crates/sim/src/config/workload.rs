@@ -129,6 +129,9 @@ pub struct TraceWorkload {
     /// Factor by which traced times become shorter in a replay by arrival.
     #[serde(default = "unchanged", skip_serializing_if = "is_unchanged")]
     pub arrival_speedup: f64,
+    /// Path that results show in place of a temporary file, which has another name each time.
+    #[serde(skip)]
+    pub shown_as: Option<PathBuf>,
 }
 
 impl Default for TraceWorkload {
@@ -151,11 +154,18 @@ impl Default for TraceWorkload {
             think_time: TracedThinkTime::default(),
             reference_drive: None,
             arrival_speedup: unchanged(),
+            shown_as: None,
         }
     }
 }
 
 impl TraceWorkload {
+    /// The workload as results repeat it: with the path that they show.
+    pub fn shown(&self) -> Self {
+        let file = self.shown_as.as_ref().unwrap_or(&self.file).clone();
+        Self { file, shown_as: None, ..self.clone() }
+    }
+
     /// Relative paths count from `folder`, but for those of keys that are overridden.
     pub(super) fn start_paths_at(&mut self, folder: &Path, is_overridden: impl Fn(&str) -> bool) {
         if !is_overridden("file") {

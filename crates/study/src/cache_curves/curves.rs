@@ -48,7 +48,7 @@ pub fn cache_curves(
         version: env!("CARGO_PKG_VERSION"),
         advice: Advice::new(&sizes_bytes, &curves, &responses),
         lru_fit: MissFit::of(&curves, footprint(&trace)),
-        options: options.clone(),
+        options: CacheCurvesOptions { trace: options.trace.shown(), ..options.clone() },
         trace,
         counted,
         cache_block_bytes: CACHE_BLOCK_BYTES,

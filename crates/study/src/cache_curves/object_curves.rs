@@ -149,7 +149,7 @@ pub fn object_curves(
     Ok(ObjectCurves {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
-        options: options.clone(),
+        options: ObjectCurvesOptions { trace: options.trace.shown(), ..options.clone() },
         uses: uses.keys.len() as u64,
         used_bytes: uses.bytes.iter().sum(),
         objects: uses.objects,

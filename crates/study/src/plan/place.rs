@@ -53,6 +53,15 @@ impl PlaceSource {
         }
     }
 
+    /// The source as results repeat it.
+    fn shown(&self) -> Self {
+        let mut shown = self.clone();
+        if let Self::Trace { trace, .. } = &mut shown {
+            *trace = trace.shown();
+        }
+        shown
+    }
+
     /// Disks and files, and what else is known of them.
     fn load(&self, progress: PlanProgressSink<'_>) -> Result<Loaded, PlanError> {
         match self {
@@ -354,7 +363,7 @@ pub fn plan_place(
         Planned::new(&snapshot, &jbod, options)?;
     let after = Outcome::of("after the plan", &jbod, &balancer, effort, simulated, progress)?;
     Ok(PlacePlan {
-        options: options.clone(),
+        options: PlaceOptions { source: options.source.shown(), ..options.clone() },
         rate,
         files: snapshot.files.len() as u64,
         requests: simulated.requests,

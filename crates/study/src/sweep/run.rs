@@ -45,6 +45,8 @@ pub struct Sweep {
 pub struct SweepDone {
     /// Names of the columns with their values, in order: see the documentation of the file.
     pub columns: Vec<(String, Column)>,
+    /// Columns of swept keys, behind that of the number.
+    pub keys: usize,
     /// Rows, each of a configuration, in order.
     pub rows: Vec<SweepRow>,
     /// Configurations that an earlier run had done.
@@ -126,7 +128,7 @@ impl Sweep {
             table::write(output, &columns, self.metadata()?)?;
         }
         let resumed = rows.resumed();
-        Ok(SweepDone { columns, rows: rows.end()?, resumed })
+        Ok(SweepDone { columns, keys: self.keys.len(), rows: rows.end()?, resumed })
     }
 
     /// Runs what is not known yet on the threads of this pool.

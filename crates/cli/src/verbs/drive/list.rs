@@ -2,7 +2,7 @@
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
-use freewheel::measures::{Bytes, Table};
+use freewheel::measures::Text;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -38,25 +38,6 @@ impl ListArgs {
 }
 
 fn text(list: &List) -> String {
-    let mut table = Table::new("llrrrr");
-    table.row(["name", "model", "year", "capacity", "rpm", "heads"]);
-    for drive in &list.drives {
-        table.row([
-            drive.name.clone(),
-            drive.model.clone(),
-            drive.year.map_or("-".into(), |year| year.to_string()),
-            Bytes::new(drive.capacity_bytes).capacity(),
-            format!("{:.0}", drive.rotation_rpm),
-            heads(drive),
-        ]);
-    }
+    let table = list.drives.text();
     format!("{table}\nWhere no drive is named, {} is used.\n", list.default)
-}
-
-/// Heads of each arm.
-fn heads(drive: &DriveIdentity) -> String {
-    match drive.actuators {
-        1 => drive.surfaces.to_string(),
-        arms => format!("{arms} x {}", drive.surfaces),
-    }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
-use freewheel::drives::{self, DriveIdentity, FACTOR_MAX, YearlyRates};
-use freewheel::measures::{Bytes, Op, Table, Unit, four_digits, grouped};
-use freewheel::{Drive, DriveSpec, Error, ErrorKind, Scaling};
+use freewheel::drives::{self, DriveScale, FACTOR_MAX, YearlyRates};
+use freewheel::measures::Bytes;
+use freewheel::{DriveSpec, Error, ErrorKind, Scaling};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -122,17 +122,8 @@ impl FromStr for Speed {
 struct Document<'a> {
     file: Option<&'a Path>,
     scaling: Scaling,
-    original: Sheet,
-    scaled: Sheet,
-}
-
-#[derive(Serialize)]
-struct Sheet {
-    drive: DriveIdentity,
-    mean_seek_read_ns: u64,
-    mean_seek_write_ns: u64,
-    outer_sustained_bytes_per_second: u64,
-    inner_sustained_bytes_per_second: u64,
+    original: DriveScale,
+    scaled: DriveScale,
 }
 
 impl ScaleArgs {
@@ -147,8 +138,8 @@ impl ScaleArgs {
         let document = Document {
             file: self.output.as_deref(),
             scaling,
-            original: Sheet::new(&spec, &drive),
-            scaled: Sheet::new(&scaled, &drives::build(&scaled, &scaled.name)?),
+            original: DriveScale::new(&spec, &drive),
+            scaled: DriveScale::new(&scaled, &drives::build(&scaled, &scaled.name)?),
         };
         let toml = toml::to_string(&scaled)
             .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
@@ -231,40 +222,10 @@ fn rate_or(given: Option<Percent>, historical: f64) -> f64 {
     given.map_or(historical, |rate| rate.0)
 }
 
-impl Sheet {
-    fn new(spec: &DriveSpec, drive: &Drive) -> Self {
-        Self {
-            drive: DriveIdentity::new(spec, drive),
-            mean_seek_read_ns: drive.mean_seek(Op::Read).ns(),
-            mean_seek_write_ns: drive.mean_seek(Op::Write).ns(),
-            outer_sustained_bytes_per_second: drive.sustained_rate_bytes_per_second(0),
-            inner_sustained_bytes_per_second: drive
-                .sustained_rate_bytes_per_second(drive.layout().zones().len() - 1),
-        }
-    }
-}
-
 fn text(document: &Document) -> String {
-    let (old, new) = (&document.original, &document.scaled);
-    let mut table = Table::new("lrrr");
-    table.row(["", &old.drive.name, &new.drive.name, "factor"]);
-    let mut row = |label: &str, of: &dyn Fn(&Sheet) -> f64, show: &dyn Fn(f64) -> String| {
-        let (before, after) = (of(old), of(new));
-        let factor = four_digits(after / before);
-        table.row([label.to_owned(), show(before), show(after), factor]);
-    };
-    row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| Bytes::new(b as u64).capacity());
-    row("surfaces", &|s| s.drive.surfaces.into(), &|count| grouped(count as u64));
-    row("cylinders", &|s| s.drive.cylinders.into(), &|count| grouped(count as u64));
-    row("speed of rotation, rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));
-    let ms = |value| Unit::Nanoseconds.text(value);
-    let rate = |value| Unit::BytesPerSecond.text(value);
-    row("mean seek, read", &|s| s.mean_seek_read_ns as f64, &ms);
-    row("mean seek, write", &|s| s.mean_seek_write_ns as f64, &ms);
-    row("sustained rate, outermost zone", &|s| s.outer_sustained_bytes_per_second as f64, &rate);
-    row("sustained rate, innermost zone", &|s| s.inner_sustained_bytes_per_second as f64, &rate);
+    let table = document.original.beside(&document.scaled);
     let file = document.file.map(|path| format!("\ndrive file: {}\n", path.display()));
-    format!("{table}{}", file.unwrap_or_default())
+    table + &file.unwrap_or_default()
 }
 
 #[cfg(test)]

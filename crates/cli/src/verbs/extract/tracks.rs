@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use freewheel::extraction::{TrackMap, TrackMerge, track_map, tracks_html};
-use freewheel::measures::{Table, grouped};
+use freewheel::extraction::{TrackMap, merged_tracks_text, track_map, tracks_html};
+use freewheel::measures::Text;
 
 use super::{ExtractArgs, Measured};
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ pub fn run(args: &ExtractArgs, table: &Path) -> Result<(), Failure> {
     if args.json {
         return output::print_document(&map);
     }
-    output::print(&summary(&map, &files))
+    output::print(&(map.text() + &written(&files)))
 }
 
 /// Merges the tables of samples into one.
@@ -44,7 +44,8 @@ pub fn merge(args: &ExtractArgs, samples: &[PathBuf], table: &Path) -> Result<()
     if args.json {
         return output::print_document(&merged);
     }
-    output::print(&comparison(&merged, samples, &files))
+    let names: Vec<String> = samples.iter().map(|path| path.display().to_string()).collect();
+    output::print(&(merged_tracks_text(&merged, &names) + &written(&files)))
 }
 
 fn read(path: &Path) -> Result<TrackMap, Failure> {
@@ -56,49 +57,8 @@ fn failed(what: String, path: &Path) -> Failure {
     Failure::failed(format!("{}: {what}", path.display()))
 }
 
-/// Values of all samples: first those that agree.
-fn comparison(merged: &TrackMerge, samples: &[PathBuf], files: &[(&Path, &str)]) -> String {
-    let (agree, differ): (Vec<_>, Vec<_>) = merged.rows.iter().partition(|row| row.agrees);
-    let mut table = Table::new("ll");
-    table.row(["the same in all", "value"]);
-    for row in &agree {
-        table.row([row.name.as_str(), row.values[0].as_str()]);
-    }
-    let mut others = Table::new("lll");
-    others.row(["differs", "sample", "value"]);
-    for row in &differ {
-        for (path, value) in samples.iter().zip(&row.values) {
-            others.row([row.name.as_str(), &path.display().to_string(), value.as_str()]);
-        }
-    }
-    let others = if differ.is_empty() { String::new() } else { format!("\n{others}") };
-    let own = samples.iter().zip(&merged.own_holes);
-    let own: Vec<String> =
-        own.map(|(path, count)| format!("{count} of {}", path.display())).collect();
+/// Paths of the files that were written, in a line.
+fn written(files: &[(&Path, &str)]) -> String {
     let names: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
-    format!(
-        "{table}{others}\n{} holes are in all samples and stay; left out: {}\nzones are those of {}\n\
-         written: {}\n",
-        merged.shared_holes,
-        own.join(", "),
-        samples[0].display(),
-        names.join(", ")
-    )
-}
-
-fn summary(map: &TrackMap, files: &[(&Path, &str)]) -> String {
-    let lengths = map.stretches.iter().map(|stretch| stretch.blocks_per_track);
-    let names: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
-    format!(
-        "{} tracks of {} to {} blocks in {} stretches of the same length and skew; a turn takes {:.4} ms\n\
-         {} commands in {:.0} s of the drive's time\nwritten: {}\n",
-        grouped(map.tracks()),
-        lengths.clone().min().unwrap_or(0),
-        lengths.max().unwrap_or(0),
-        grouped(map.stretches.len() as u64),
-        map.rotation_ns / 1e6,
-        grouped(map.commands),
-        map.drive_ns as f64 / 1e9,
-        names.join(", ")
-    )
+    format!("written: {}\n", names.join(", "))
 }

@@ -6,12 +6,11 @@ use std::process::Command;
 
 use freewheel::Experiment;
 use freewheel::claims::{Comparison, REAL_TIME, run_in_real_time};
-use freewheel::emulation::JitterShape;
-use freewheel::measures::{SimDuration, Table, four_digits};
+use freewheel::emulation::{JitterShape, Replies};
+use freewheel::measures::{SimDuration, Text};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::verbs::replies::Replies;
 use crate::{itself, output};
 
 /// Shorter runs are over before the clients have met.
@@ -98,25 +97,13 @@ fn emulator(experiment: &Experiment, folder: &Path, socket: &Path) -> io::Result
 }
 
 fn text(document: &Document, length: SimDuration) -> String {
-    let mut table = Table::new("llrrrl");
-    table.row(["quantity", "unit", "real time", "virtual time", "band", "inside"]);
-    for row in &document.rows {
-        let [low, high] = row.band.map(four_digits);
-        table.row([
-            row.quantity.to_owned(),
-            row.unit.to_owned(),
-            four_digits(row.real),
-            four_digits(row.simulated),
-            format!("{low} to {high}"),
-            if row.inside { "yes" } else { "NO" }.to_owned(),
-        ]);
-    }
     let when = ["replies without the scan", "replies with the scan"];
     let replies = document.replies.iter().zip(when).map(|(replies, when)| replies.tables(when));
     format!(
         "{}: in real time, {length} each, the drive in another process; virtual time with the same number of \
-         requests of the same clients\n\n{table}\n{}",
+         requests of the same clients\n\n{}\n{}",
         document.id,
+        document.rows.text(),
         replies.collect::<Vec<String>>().join("\n"),
     )
 }

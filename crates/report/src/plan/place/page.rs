@@ -2,14 +2,14 @@
 
 use freewheel_array::plan::{COMMON_OF_LONGEST, COMMON_SHARE, REQUESTS_TELL};
 use freewheel_study::plan::PlacePlan;
-use freewheel_units::{four_digits, grouped};
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use super::commands::commands;
 use super::picture;
 use super::rows;
 use super::words::PlaceConclusions;
-use crate::numbers::{percent, span};
+use crate::numbers::{per_second, percent, span};
 use crate::page::{self, fold, folds, section};
 
 pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
@@ -20,7 +20,7 @@ pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
             "{} disks, {} files, {} requests a second.",
             plan.disks.len(),
             grouped(plan.files),
-            four_digits(plan.rate)
+            per_second(plan.rate)
         ),
         &html! {
             (section("What to move?", &conclusion(plan, conclusions)))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use freewheel_study::plan::PlacePlan;
 use maud::{Markup, html};
 
+use crate::drawing::at;
 use crate::numbers::percent;
 
 const WIDTH: f64 = 440.0;
@@ -52,7 +53,7 @@ pub(super) fn draw(plan: &PlacePlan) -> Markup {
     let x = |busy: f64| LEFT + (BARS_END - LEFT - 44.0) * (busy / busiest);
     let full = x(1.0);
     html! {
-        svg.plot.sizes viewBox=(format!("0 0 {WIDTH} {height:.0}")) role="img"
+        svg.plot.sizes viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
             aria-label="Share of time in which each disk is busy before and after, and the moves" {
             defs {
                 marker #tip viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" {
@@ -77,8 +78,9 @@ pub(super) fn draw(plan: &PlacePlan) -> Markup {
             @for ((from, to), count) in arrows(plan, &disks) {
                 @let middle = |row: usize| TOP + ROW * row as f64 + 15.0;
                 @let (start, end) = (middle(from), middle(to));
-                @let far = BARS_END + 24.0 + 70.0 * ((end - start).abs() / height);
-                path d=(format!("M{BARS_END} {start:.1} C{far:.1} {start:.1} {far:.1} {end:.1} {BARS_END} {end:.1}"))
+                @let far = at(BARS_END + 24.0 + 70.0 * ((end - start).abs() / height));
+                @let [start, end] = [start, end].map(at);
+                path d=(format!("M{BARS_END} {start} C{far} {start} {far} {end} {BARS_END} {end}"))
                     fill="none" stroke="var(--accent)" stroke-width=(1.2 + 0.4 * f64::from(count.min(8)))
                     marker-end="url(#tip)" {}
             }
@@ -88,7 +90,7 @@ pub(super) fn draw(plan: &PlacePlan) -> Markup {
 
 /// A bar has no negative width, and an idle disk a thin line.
 fn width(width: f64) -> String {
-    format!("{:.1}", width.max(1.0))
+    at(width.max(1.0))
 }
 
 /// Moves between each pair of rows.

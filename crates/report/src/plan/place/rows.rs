@@ -1,11 +1,11 @@
 //! The tables of a plan, the same in a terminal and on a page.
 
 use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, SimulatedOutcome};
-use freewheel_units::{four_digits, grouped};
+use freewheel_units::grouped;
 
 use super::times;
 use super::words::{response, size};
-use crate::numbers::{about, percent, span};
+use crate::numbers::{about, deviation, ms, percent, span};
 use crate::rows::Rows;
 
 /// The moves in their order.
@@ -21,7 +21,7 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
                 false if wanted.ends_endless_wait => "an endless wait".into(),
                 // Of an overload there is no mean that could become shorter.
                 false if overload_before(number, plan) => "less overload".into(),
-                false => format!("{} ms", four_digits(wanted.gain_s * 1000.0)),
+                false => format!("{} ms", ms(wanted.gain_s * 1e9)),
             },
             response(wanted.response_s),
             about(wanted.copy_s),
@@ -80,7 +80,7 @@ fn row(outcome: &Outcome) -> [String; 7] {
                 percent(simulated.uncertain_s / simulated.response_s)
             ),
         },
-        apart.map_or_else(String::new, |share| format!("{:+.1} %", 100.0 * share)),
+        apart.map_or_else(String::new, deviation),
         response(of(|simulated| simulated.p99_s)),
     ]
 }

@@ -1,12 +1,12 @@
 //! Conclusions from a plan, in sentences.
 
 use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, Stopped, WhatIfPlan};
-use freewheel_units::{Bytes, four_digits, grouped};
+use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
 use super::super::left_out::left_out;
 use super::times::load_times;
-use crate::numbers::{about, capital, ms, percent};
+use crate::numbers::{self, about, capital, ms, per_second, percent};
 
 /// Conclusions from a plan.
 #[derive(Debug, Serialize)]
@@ -91,7 +91,7 @@ fn headline(plan: &PlacePlan) -> String {
 /// Result for clients of a placement with a file that no disk can serve: their number, and their mean
 /// response.
 fn seen(plan: &PlacePlan, outcome: &Outcome) -> String {
-    let served = four_digits(plan.rate - outcome.lost_rate);
+    let served = per_second(plan.rate - outcome.lost_rate);
     match best_known_s(outcome) {
         Some(seconds) => {
             format!(
@@ -108,7 +108,7 @@ fn seen(plan: &PlacePlan, outcome: &Outcome) -> String {
 
 /// Number of requests that wait for a file that no disk can serve, or beside it.
 fn endless(plan: &PlacePlan, outcome: &Outcome) -> String {
-    let [lost, all] = [outcome.lost_rate, plan.rate].map(four_digits);
+    let [lost, all] = [outcome.lost_rate, plan.rate].map(per_second);
     format!("{lost} of {all} requests a second wait without end: {}.", too_hot(plan))
 }
 
@@ -195,7 +195,7 @@ const SAME: f64 = 0.005;
 fn change(before: f64, after: f64) -> String {
     let (ratio, shorter) = (before / after, 1.0 - after / before);
     if ratio >= 2.0 {
-        format!("{ratio:.1} times shorter")
+        format!("{} times shorter", numbers::ratio(ratio))
     } else if shorter.abs() < SAME {
         "about the same".into()
     } else if shorter > 0.0 {

@@ -1,12 +1,12 @@
 //! A plan for striping as a page.
 
 use freewheel_study::plan::{StripePlan, StripeSource, StripeUnit};
-use freewheel_units::{four_digits, grouped};
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use super::rows;
 use super::words::{StripeConclusions, headroom_s, times};
-use crate::numbers::size;
+use crate::numbers::{per_second, size};
 use crate::page::{self, fold, folds, section};
 use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
@@ -19,7 +19,7 @@ pub(super) fn html(plan: &StripePlan, conclusions: &StripeConclusions) -> String
             "{} disks, {}: {} requests a second of {} on average.",
             grouped(plan.disks),
             plan.drive,
-            four_digits(plan.rate),
+            per_second(plan.rate),
             size(plan.request.get())
         ),
         &html! {

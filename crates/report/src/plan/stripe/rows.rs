@@ -1,10 +1,9 @@
 //! The tables of a plan for striping.
 
 use freewheel_study::plan::{StripePlan, StripeSource, StripeUnit, StripedFile};
-use freewheel_units::four_digits;
 
 use super::words::{busy_then, headroom_s, response, times};
-use crate::numbers::{percent, size};
+use crate::numbers::{average, per_second, percent, size};
 use crate::rows::Rows;
 
 /// The units that were tried.
@@ -16,9 +15,9 @@ pub(super) fn units(plan: &StripePlan) -> Rows {
         let marks: Vec<&str> = marks.map(|(_, mark)| mark).collect();
         [
             size(tried.unit.get()),
-            format!("{:.2}", tried.disks),
+            average(tried.disks),
             percent(tried.busy),
-            four_digits(tried.saturation),
+            per_second(tried.saturation),
             response(tried.response_s),
             simulated(tried, tried.simulated_s),
             simulated(tried, headroom_s(plan, tried)),

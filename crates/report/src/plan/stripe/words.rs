@@ -2,11 +2,11 @@
 
 use freewheel_array::plan::{StripeChoice, StripeTurn};
 use freewheel_study::plan::{ChenUnit, StripePlan, StripeSource, StripeUnit};
-use freewheel_units::{Bytes, four_digits, grouped};
+use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
 use super::super::left_out::left_out;
-use crate::numbers::{capital, ms, percent, size};
+use crate::numbers::{average, capital, ms, per_second, percent, size};
 
 /// Conclusions from a plan for striping.
 #[derive(Debug, Serialize)]
@@ -141,7 +141,7 @@ fn holds(choice: &StripeChoice) -> String {
 
 /// Reason why there is no unit to take.
 fn no_unit(plan: &StripePlan) -> String {
-    let (all, rate) = (capital(&disks(plan.disks)), four_digits(plan.rate));
+    let (all, rate) = (capital(&disks(plan.disks)), per_second(plan.rate));
     if plan.units.iter().any(|tried| !tried.fits) {
         return format!(
             "{all} have no room for the files with any stripe unit that they can serve. Add disks."
@@ -155,7 +155,7 @@ fn no_unit(plan: &StripePlan) -> String {
             let most = plan.units.iter().map(|tried| tried.saturation).fold(0.0, f64::max);
             format!(
                 "{all} cannot serve {rate} requests a second: with any stripe unit they end at {}. Add disks.",
-                four_digits(most)
+                per_second(most)
             )
         }
     }
@@ -172,11 +172,11 @@ fn details(plan: &StripePlan) -> Vec<String> {
     details.extend(choice.and_then(as_good));
     if let Some(best) = of_unit(plan, taken.or(plan.best)) {
         details.push(format!(
-            "A request works {:.1} of {} on average. By the model each disk is {} busy, and the disks end at {} requests a second.",
-            best.disks,
+            "A request works {} of {} on average. By the model each disk is {} busy, and the disks end at {} requests a second.",
+            average(best.disks),
             disks(plan.disks),
             percent(best.busy),
-            four_digits(best.saturation)
+            per_second(best.saturation)
         ));
         if plan.units.last().is_some_and(|largest| largest.unit == best.unit) {
             details.push(format!(
@@ -248,9 +248,9 @@ fn of_chen(plan: &StripePlan, taken: &StripeUnit, chen: &ChenUnit) -> String {
         )
     };
     format!(
-        "Chen's formula takes units of {} for the {:.2} requests that are present on average: the mean response is {now}{then}.",
+        "Chen's formula takes units of {} for the {} requests that are present on average: the mean response is {now}{then}.",
         size(chen.unit.get()),
-        chen.present
+        average(chen.present)
     )
 }
 

@@ -53,6 +53,14 @@ impl StripeSource {
             Self::Trace(trace) => &trace.file,
         }
     }
+
+    /// The source as results repeat it.
+    fn shown(&self) -> Self {
+        match self {
+            Self::Trace(trace) => Self::Trace(trace.shown()),
+            Self::Files(_) | Self::WebLog(_) => self.clone(),
+        }
+    }
 }
 
 /// Options of a plan.
@@ -360,7 +368,7 @@ impl Striped {
             _ => None,
         };
         Ok(StripePlan {
-            options: options.clone(),
+            options: StripeOptions { source: options.source.shown(), ..options.clone() },
             disks: self.disks,
             rate: self.load.rate,
             dependent_replay: self.trace.as_ref().is_some_and(TraceOnVolume::is_dependent),

@@ -1,9 +1,12 @@
-//! Lateness of an emulated drive's replies, in the output of a verb.
+//! Lateness of an emulated drive's replies, in numbers and tables.
 
-use std::fmt;
-
-use freewheel::measures::{Bucket, Distribution, Summary, Table, bar, grouped, short_time};
+use freewheel_model::stats::{Bucket, Distribution, Summary};
+use freewheel_units::grouped;
 use serde::{Deserialize, Serialize};
+
+use crate::numbers::short_time;
+use crate::plot::bar;
+use crate::table::Table;
 
 /// Columns of the longest bar.
 const BAR: usize = 20;
@@ -20,6 +23,7 @@ pub struct Replies {
 /// Times in numbers, and how many of them were how long.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Times {
+    /// Count, mean and quantiles.
     #[serde(flatten)]
     pub summary: Summary,
     /// By powers of two of microseconds.
@@ -78,28 +82,57 @@ impl Replies {
                 let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
                 [grouped(count), bar(count as f64 / most.max(1) as f64, BAR)]
             });
-            let range = Range(row).to_string();
-            table.row([range].into_iter().chain(late).chain(handed));
+            table.row([range(row)].into_iter().chain(late).chain(handed));
         }
         table
     }
 }
 
-struct Range<'a>(&'a Bucket);
+fn range(bucket: &Bucket) -> String {
+    let Bucket { from_ns, below_ns, .. } = bucket;
+    match from_ns {
+        0 => format!("below {} us", below_ns / 1000),
+        _ => format!("{} to {} us", from_ns / 1000, below_ns / 1000),
+    }
+}
 
-impl fmt::Display for Range<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Bucket { from_ns, below_ns, .. } = self.0;
-        match from_ns {
-            0 => write!(out, "below {} us", below_ns / 1000),
-            _ => write!(out, "{} to {} us", from_ns / 1000, below_ns / 1000),
+/// Flushes and writes with FUA that waited for the file of an emulated drive.
+#[derive(Debug, Serialize)]
+pub struct Syncs {
+    /// Number of these requests.
+    pub requests: u64,
+    /// Delay of the file after the drive, where there was one.
+    pub late: Times,
+}
+
+impl Syncs {
+    /// This number of requests, with the delays that there were.
+    pub fn new(requests: u64, late: &Distribution) -> Self {
+        Self { requests, late: late.into() }
+    }
+
+    /// A line, where anything waited for a file.
+    pub fn text(&self) -> String {
+        let Self { requests, late } = self;
+        if *requests == 0 {
+            return String::new();
         }
+        let Times { summary, .. } = late;
+        let most = match summary.count {
+            0 => String::new(),
+            _ => format!(", by {} at most", short_time(summary.max_ns)),
+        };
+        format!(
+            "{} flushes and writes with FUA waited for the store, {} of them longer than for the drive{most}\n",
+            grouped(*requests),
+            grouped(summary.count)
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use freewheel::measures::SimDuration;
+    use freewheel_units::SimDuration;
 
     use super::*;
 
