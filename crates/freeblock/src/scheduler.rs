@@ -89,12 +89,12 @@ pub struct Options {
     pub slack_log2: Option<u32>,
     /// Under [`Rule::Paths`], how long a search continues for a little more.
     pub patience: Patience,
-    /// Under [`Rule::Paths`], bounds of the index.
+    /// Closeness of the index's bounds under [`Rule::Paths`]; [`Rule::Greedy`] has its own.
     pub bounds: Bounds,
 }
 
-/// Bounds on what a path over a cylinder offers. Plans are as good with any; rough ones are made faster, and
-/// searches in gaps look at more cylinders.
+/// Bounds on what a path over a cylinder offers. Rough ones are made faster, and searches in gaps look at more
+/// cylinders: an exact search finds as good a plan with any, one with a budget or a patience may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bounds {
     /// Close from the beginning.

@@ -92,7 +92,7 @@ impl InWords for ServerReport {
     }
 }
 
-/// What has changed between two scrubs.
+/// Changes between two scrubs.
 impl InWords for ChangesByCause {
     fn in_words(&self) -> String {
         let changes = ServedChanges {

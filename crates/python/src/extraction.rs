@@ -164,9 +164,7 @@ pub fn validate(
     let sides = [("before", GapReading::AsRecorded), ("after", GapReading::OneLater)];
     let gaps = delays.map(|side| choice("delays", side, &sides)).transpose()?;
     let validation = Arc::new(job::run(py, None, move |_| {
-        let mut validation = freewheel::validate(&name, &source.workload(), gaps)?;
-        validation.trace = source.name.display().to_string();
-        Ok(validation)
+        Ok(freewheel::validate(&name, &source.workload(), gaps)?)
     })?);
     let frame = parts_of(&validation).map_err(|fault| fault.raise(py))?;
     let [of_json, of_html, of_text] = [(), (), ()].map(|()| Arc::clone(&validation));

@@ -3,7 +3,8 @@
 //! Results are rounded to two or three digits. Values of a file or of a fit keep the digits that tell them
 //! apart: [`fine_ms`], [`fine_ratio`], [`deviation`], [`Bytes::capacity`]. Programs read JSON.
 //!
-//! No other file of this crate rounds numbers for people. `drawing` has those of pictures.
+//! No other file of this crate rounds numbers for people. `drawing` has those of pictures. Numbers beside those
+//! of a paper keep four digits, by `four_digits`.
 
 use freewheel_model::stats::Distribution;
 use freewheel_units::{Bytes, grouped};
@@ -11,8 +12,9 @@ use freewheel_units::{Bytes, grouped};
 /// Three significant digits or more, at most two of them after the point.
 fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
+        // Borders are those of the rounded number: 99.96 is 100 and not 100.0.
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
         _ => 2,
     };
     format!("{value:.decimals$}")
@@ -45,7 +47,12 @@ pub(crate) fn us(ns: f64) -> String {
 
 /// Requests or other things a second.
 pub(crate) fn per_second(count: f64) -> String {
-    if count >= 999.5 { grouped(count.round() as u64) } else { three_digits(count) }
+    match count {
+        0.0 => "0".into(),
+        count if count >= 999.5 => grouped(count.round() as u64),
+        count if count < 0.005 => "less than 0.01".into(),
+        count => three_digits(count),
+    }
 }
 
 /// A factor, or how many times as large one number is as another; of large ones three digits.
@@ -59,7 +66,7 @@ pub(crate) fn ratio(ratio: f64) -> String {
     }
 }
 
-/// A factor near one, of a fit.
+/// A factor near one.
 pub(crate) fn fine_ratio(ratio: f64) -> String {
     format!("{ratio:.2}")
 }
@@ -104,11 +111,16 @@ pub(crate) fn fine_ms(ns: f64) -> String {
     format!("{:.3}", ns / 1e6)
 }
 
+/// Milliseconds of a turn, the most closely measured time of a drive; without their unit.
+pub(crate) fn turn_ms(ns: f64) -> String {
+    format!("{:.4}", ns / 1e6)
+}
+
 /// A short time in the unit that leaves it few digits.
 pub(crate) fn short_time(ns: u64) -> String {
     match ns {
-        0..1_000_000 => us(ns as f64),
-        1_000_000..10_000_000_000 => format!("{} ms", ms(ns as f64)),
+        0..999_500 => us(ns as f64),
+        999_500..10_000_000_000 => format!("{} ms", ms(ns as f64)),
         _ => span(ns as f64 / 1e9),
     }
 }
@@ -203,13 +215,13 @@ pub(crate) fn rounds(a_day: f64) -> String {
 
 /// A mean number of things, with a digit that says something.
 pub(crate) fn average(count: f64) -> String {
-    let decimals = match count {
-        count if count >= 0.095 => 1,
-        count if count >= 0.0095 => 2,
-        count if count >= 0.00095 => 3,
-        _ => return "hardly any".into(),
-    };
-    format!("{count:.decimals$}")
+    match count {
+        0.0 => "0".into(),
+        count if count >= 999.5 => grouped(count.round() as u64),
+        count if count >= 0.0095 => three_digits(count),
+        count if count >= 0.00095 => format!("{count:.3}"),
+        _ => "less than 0.001".into(),
+    }
 }
 
 /// A share in per cent. One that is not all is not rounded up to all.
@@ -249,7 +261,12 @@ pub(crate) fn fine_percent(share: f64) -> String {
 
 /// A relative difference in per cent with its sign.
 pub(crate) fn signed_percent(share: f64) -> String {
-    if share < 0.0 { format!("-{}", percent(-share)) } else { format!("+{}", percent(share)) }
+    match share {
+        // Smaller differences are rounding.
+        share if share.abs() < 1e-5 => percent(0.0),
+        share if share < 0.0 => format!("-{}", percent(-share)),
+        share => format!("+{}", percent(share)),
+    }
 }
 
 /// Chi-square of a comparison with chance.
@@ -259,7 +276,8 @@ pub(crate) fn chi_square(value: f64) -> String {
 
 /// Misses of a cache in per cent, without the sign.
 pub(crate) fn miss_percent(ratio: f64) -> String {
-    format!("{:.1}", ratio * 100.0)
+    let decimals = if ratio > 0.0 && ratio < 0.009_95 { 2 } else { 1 };
+    format!("{:.decimals$}", ratio * 100.0)
 }
 
 /// A share by which a value is off, with its sign.
@@ -313,8 +331,11 @@ mod tests {
 
     #[test]
     fn numbers_of_any_size_have_two_or_three_digits() {
-        let rates = [0.5, 12.34, 99.99, 240.4, 12_345.6].map(per_second);
-        assert_eq!(rates, ["0.50", "12.3", "100.0", "240", "12,346"]);
+        let rates = [0.5, 9.996, 12.34, 99.99, 240.4, 12_345.6].map(per_second);
+        assert_eq!(rates, ["0.50", "10.0", "12.3", "100", "240", "12,346"]);
+        assert_eq!([0.0, 0.003].map(per_second), ["0", "less than 0.01"]);
+        assert_eq!([999_400, 999_960].map(short_time), ["999 us", "1.00 ms"]);
+        assert_eq!([0.0, 0.0004, 0.05, 1.0].map(miss_percent), ["0.0", "0.04", "5.0", "100.0"]);
         let ratios = [0.4, 1.0, 4.14, 99.96, 338.784, 10_216.83].map(ratio);
         assert_eq!(ratios, ["0.40", "1.0", "4.1", "100", "339", "10,200"]);
         assert_eq!([700.0, 3_000.0, -543_210.0].map(us), ["0.70 us", "3.0 us", "-543 us"]);
@@ -325,7 +346,8 @@ mod tests {
     fn small_shares_keep_digits() {
         let shown = [0.0, 1e-18, 0.000_012_3, 0.25].map(fine_percent);
         assert_eq!(shown, ["0 %", "0 %", "0.00123 %", "25 %"]);
-        assert_eq!([-0.1, 0.005].map(signed_percent), ["-10 %", "+0.5 %"]);
+        let signed = [-0.1, 0.005, 0.0, -1e-6].map(signed_percent);
+        assert_eq!(signed, ["-10 %", "+0.5 %", "0 %", "0 %"]);
     }
 
     #[test]
@@ -355,8 +377,8 @@ mod tests {
 
     #[test]
     fn small_mean_is_not_zero() {
-        let texts = [12.34, 0.4, 0.04, 0.0042, 0.0002, 0.0].map(average);
-        assert_eq!(texts, ["12.3", "0.4", "0.04", "0.004", "hardly any", "hardly any"]);
+        let texts = [12.34, 1.02, 0.04, 0.0042, 0.0002, 0.0].map(average);
+        assert_eq!(texts, ["12.3", "1.02", "0.04", "0.004", "less than 0.001", "0"]);
     }
 
     #[test]

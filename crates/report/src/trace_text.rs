@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use freewheel_sim::fidelity::ReplayFidelity;
 use freewheel_trace::{Character, TraceInfo};
-use freewheel_units::{Blocks, Bytes, four_digits, grouped};
+use freewheel_units::{Blocks, Bytes, grouped};
 
 use crate::numbers::{average, ms, percent, ratio, response, span, variation};
 use crate::table::Table;
@@ -218,8 +218,10 @@ fn queueing(character: &Character) -> String {
         table.row(["outstanding at an arrival", &text]);
     }
     let flush = &character.flush;
-    let writes = average(flush.writes_per_flush);
-    let text = format!("{} ({writes} writes a flush)", grouped(flush.flushes));
+    let text = match flush.flushes {
+        0 => "0".to_owned(),
+        some => format!("{} ({} writes a flush)", grouped(some), average(flush.writes_per_flush)),
+    };
     table.row(["flushes", &text]);
     table.to_string()
 }
@@ -233,7 +235,7 @@ impl Text for ReplayFidelity {
         let displaced = |requests: u64, mean_ns: u64, max_ns: u64| match requests {
             0 => "none".to_owned(),
             some => {
-                let [mean, max] = [mean_ns, max_ns].map(|ns| four_digits(ns as f64 / 1e6));
+                let [mean, max] = [mean_ns, max_ns].map(|ns| ms(ns as f64));
                 format!("{}, by {mean} ms on average and {max} ms at most", of_all(some))
             }
         };

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::drawing::at;
 use crate::legend::LINE_COLOURS;
-use crate::numbers::{degrees, fine_ms};
+use crate::numbers::{degrees, turn_ms};
 use crate::page::{self, section, table};
 use freewheel_units::grouped;
 
@@ -34,7 +34,7 @@ pub fn tracks_html(name: &str, map: &TrackMap) -> String {
         "{} tracks of {shortest} to {longest} blocks in {} stretches; a turn takes {} ms.",
         grouped(map.tracks()),
         grouped(map.stretches.len() as u64),
-        fine_ms(map.rotation_ns)
+        turn_ms(map.rotation_ns)
     );
     let rows: Vec<Vec<String>> = map.stretches.iter().take(ROWS_MAX).map(row).collect();
     let head = ["first block", "tracks", "blocks a track", "skew, degrees", "start, degrees"];

@@ -3,7 +3,7 @@
 use freewheel_extract::{TrackMap, TrackMerge};
 use freewheel_units::grouped;
 
-use crate::numbers::{fine_ms, span};
+use crate::numbers::{span, turn_ms};
 use crate::table::Table;
 use crate::text::Text;
 
@@ -17,7 +17,7 @@ impl Text for TrackMap {
             lengths.clone().min().unwrap_or(0),
             lengths.max().unwrap_or(0),
             grouped(self.stretches.len() as u64),
-            fine_ms(self.rotation_ns),
+            turn_ms(self.rotation_ns),
             grouped(self.commands),
             span(self.drive_ns as f64 / 1e9)
         )

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive};
@@ -50,6 +51,10 @@ const SHIPPED: &[(&str, &str)] = &[
     ("wd-se16-250gb", include_str!("../../../drives/wd-se16-250gb.toml")),
 ];
 
+/// Their specs, each read once a process: a sweep asks for one with every configuration.
+static SHIPPED_SPECS: [OnceLock<DriveSpec>; SHIPPED.len()] =
+    [const { OnceLock::new() }; SHIPPED.len()];
+
 /// The drive used where none is named: one of today.
 pub const DEFAULT_DRIVE: &str = "exos-x24-24tb";
 
@@ -94,7 +99,14 @@ pub fn names() -> Vec<&'static str> {
 
 /// The spec of a shipped drive, or of the drive file at this path.
 pub fn spec(name_or_path: &str) -> Result<DriveSpec, DriveError> {
-    parse(&text(name_or_path)?, name_or_path)
+    let Some(number) = SHIPPED.iter().position(|(shipped, _)| *shipped == name_or_path) else {
+        return parse(&text(name_or_path)?, name_or_path);
+    };
+    if let Some(known) = SHIPPED_SPECS[number].get() {
+        return Ok(known.clone());
+    }
+    let spec = parse(SHIPPED[number].1, name_or_path)?;
+    Ok(SHIPPED_SPECS[number].get_or_init(|| spec).clone())
 }
 
 /// The file of a shipped drive, or the one at this path, as it is.

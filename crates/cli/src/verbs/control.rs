@@ -284,7 +284,7 @@ pub fn starved(status: &ServerStatus) -> Option<String> {
 
 /// Bytes of blocks, for people.
 pub fn blocks(blocks: u64) -> String {
-    Unit::Bytes.text((blocks * BLOCK_BYTES) as f64)
+    Bytes::new(blocks * BLOCK_BYTES).human()
 }
 
 /// A task that did not come to its end is a failure.

@@ -196,13 +196,13 @@ impl ExtractArgs {
     fn is_right(&self, found: &Extraction) -> Result<(), Failure> {
         let Some(first) = found.misplaced.first() else { return Ok(()) };
         let what = format!(
-            "{}: of {} blocks read afterwards {} lie elsewhere than the file says, block {} by {}: \
+            "{}: of {} blocks read afterwards {} lie elsewhere than the file says, block {} by {} ns: \
              the drive lays them out in a way that is not understood",
             self.file().display(),
             found.verified,
             found.misplaced.len(),
             first.block,
-            Unit::Nanoseconds.text(first.off_ns as f64)
+            first.off_ns.unsigned_abs()
         );
         let help = "do not use the file; if something else kept drive or host busy, begin anew on a quiet one";
         Err(Failure::failed(what).with_help(help))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{BlockRange, Chain, Damage, InWords, Restore, Restored};
-use freewheel::measures::{Table, Unit, counted};
+use freewheel::measures::{Bytes, Table, counted};
 use serde::Serialize;
 
 use super::control::blocks;
@@ -138,7 +138,7 @@ fn in_words(document: &Document<'_>) -> String {
     }
     match target {
         Some(target) => {
-            let written = Unit::Bytes.text(*written_bytes as f64);
+            let written = Bytes::new(*written_bytes).human();
             table.row(["written", &format!("{written} that were other")]);
             table.row(["read back", &target.display().to_string()]);
         }

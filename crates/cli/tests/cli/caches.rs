@@ -179,7 +179,7 @@ fn cache_counts_objects_without_times() {
         assert_eq!(curve["points"], expected, "{curve}");
     }
     let text = stdout(&args);
-    assert!(text.contains("5 uses of 3 objects") && text.contains("60.00"), "{text}");
+    assert!(text.contains("5 uses of 3 objects") && text.contains("60.0  60.0  60.0"), "{text}");
     refused(2, &[&file, "--by-object", "--policy", "arc"], &["arc is not defined", "sieve"]);
     refused(2, &[&file, "--by-object", "--sample", "1%"], &["--sample"]);
 }

@@ -541,8 +541,8 @@ fn plan_names_unmendable_hides_nothing() {
     assert!(text.contains("to c") || text.contains("b     c"), "{text}");
     // All requests are in the headline: 60 are served, and 4,000 wait.
     let headline = text.lines().next().unwrap();
-    assert!(headline.contains("then 60 requests a second have a mean response of"), "{headline}");
-    assert!(headline.contains("4000 of 4060 requests a second wait without end"), "{headline}");
+    assert!(headline.contains("then 60.0 requests a second have a mean response of"), "{headline}");
+    assert!(headline.contains("4,000 of 4,060 requests a second wait without end"), "{headline}");
     let text = plan(&[disks.clone(), file("db", 4000.0, "a")].concat());
     assert!(text.starts_with("db alone asks more than any of these disks can serve"), "{text}");
     // What lies beside it goes elsewhere.
@@ -550,7 +550,7 @@ fn plan_names_unmendable_hides_nothing() {
     let text = plan(&[disks, file("db", 4000.0, "a"), beside].concat());
     let headline = text.lines().next().unwrap();
     assert!(headline.starts_with("Move 10 files"), "{headline}");
-    assert!(headline.contains("4000 of 4060 requests a second wait without end"), "{headline}");
+    assert!(headline.contains("4,000 of 4,060 requests a second wait without end"), "{headline}");
     assert!(text.contains("an endless wait") && text.contains("where it is now"), "{text}");
     // Of what lies beside it, `warm` finds no room.
     let disk_of = |name: &str| disk(name, "size = \"512MB\"\n");

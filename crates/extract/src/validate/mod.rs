@@ -208,7 +208,7 @@ pub fn validate(
     };
     let phase = readings.analyse(&unit, exchanges, &PARTS, part_number);
     let [pairs, others] = [exchanges, others].map(|all| all.iter().map(Pair::of).collect());
-    let file = trace.file.display().to_string();
+    let file = trace.shown().file.display().to_string();
     Ok(compare(&spec, file, [&pairs, &others], (taken, because), phase))
 }
 

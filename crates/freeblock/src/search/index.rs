@@ -226,7 +226,7 @@ pub(crate) struct Index {
     /// Cylinders of which less is wanted than their tables say. Bounds that are too high hold, so these
     /// are computed anew only after a search has looked at them in vain.
     stale: Bitmap,
-    /// Empty if tables bound paths.
+    /// Empty unless tables bound single tracks.
     told: TrackTotals,
     /// Least of all blocks wanted since the last rebuild. Masks may still hold blocks that are wanted no
     /// longer, so the minimum is never raised between rebuilds.
@@ -311,8 +311,10 @@ impl Index {
     /// Tracks whose worth an entry may sum.
     fn tracks_told_of(&self, tracks: &Tracks) -> u32 {
         match self.maker {
-            TableBuilder::Tracks(_) | TableBuilder::FineTracks(_) | TableBuilder::Presence => 1,
+            TableBuilder::Tracks(_) | TableBuilder::FineTracks(_) => 1,
             TableBuilder::Paths(_) => tracks.surfaces(),
+            // Its entries sum nothing.
+            TableBuilder::Presence => 0,
         }
     }
 
@@ -700,6 +702,10 @@ fn passes(blocks: u32, period: u64, sectors: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use freewheel_model::drive::Drive;
+    use freewheel_units::Prng;
     use proptest::prelude::*;
 
     use super::*;
@@ -709,6 +715,39 @@ mod tests {
         let of_size = |cylinders| Fineness::BySize.is_fine(cylinders);
         assert_eq!([10_042, 131_072, 131_073, 604_683].map(of_size), [false, false, true, true]);
         assert!(!Fineness::Coarse.is_fine(604_683) && Fineness::Fine.is_fine(1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
+
+        /// Blocks of several sizes, pieces of which are held, and memory for few of them.
+        #[test]
+        fn presence_is_where_paths_have_worth(seed: u64, held_max in 0u64..400) {
+            let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+            let tracks = &Tracks::new(&Arc::new(Drive::build(&spec).unwrap()));
+            let prng = &mut Prng::new(seed, "presence");
+            let wanted = &mut Wanted::new(tracks, held_max);
+            for (op, size, offset) in [(Op::Read, 16, 3), (Op::Write, 1, 0)] {
+                let layer = wanted.layer(tracks, LayerKey { op, size, offset, weight: 1 });
+                let bound = wanted.blocks(layer).bound();
+                for _ in 0..=prng.below(40) {
+                    let from = prng.below(bound);
+                    wanted.want(tracks, layer, from, (from + 1 + prng.below(bound / 30)).min(bound));
+                }
+            }
+            for _ in 0..=prng.below(60) {
+                let from = prng.below(tracks.drive().blocks().get() - 40);
+                wanted.moved(tracks, from, from + 1 + prng.below(40), |_, _| true, &mut |_, _| {});
+                wanted.decided();
+                _ = wanted.ration();
+            }
+            let [paths, presence] = [Objective::Cylinder, Objective::Presence]
+                .map(|objective| Index::new(tracks, wanted, objective, Fineness::BySize));
+            for number in 0..tracks.cylinders() {
+                let node = Node { level: 0, number };
+                prop_assert_eq!(presence.may_offer(node), paths.may_offer(node), "cylinder {}", number);
+            }
+        }
     }
 
     proptest! {

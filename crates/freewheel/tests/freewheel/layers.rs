@@ -107,6 +107,8 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     // The planners of all arms share their moves on one thread, and a planner must be `Send`.
     ("array/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    // The texts of shipped drives never change.
+    ("sim/src/library.rs", &["OnceLock"]),
     ("background/mod.rs", &["atomic"]),
     ("reproduce/src/lib.rs", &["atomic"]),
     ("reproduce/src/tr03.rs", &["atomic", "Mutex"]),

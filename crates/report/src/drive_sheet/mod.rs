@@ -25,7 +25,7 @@ use freewheel_units::{Bytes, Op, grouped};
 use serde::Serialize;
 
 use crate::finding::Finding;
-use crate::numbers::{fine_ms, per_second, rate, rpm};
+use crate::numbers::{fine_ms, rate, rpm};
 use crate::shingled::unmodelled;
 
 /// Sheet of a drive: its properties and its times. Of a drive with more actuators, `zones` and the seeks
@@ -268,7 +268,7 @@ fn in_unit(value: u64, unit: QuantityUnit) -> String {
         QuantityUnit::Bytes => Bytes::new(value).capacity(),
         QuantityUnit::BytesPerSecond => rate(value as f64),
         QuantityUnit::Nanoseconds => ms(value),
-        QuantityUnit::RequestsPerSecond => format!("{} /s", per_second(value as f64)),
+        QuantityUnit::RequestsPerSecond => format!("{} /s", grouped(value)),
     }
 }
 

@@ -3,7 +3,7 @@
 use freewheel_units::{Bytes, grouped};
 
 use super::blocks::amount;
-use crate::numbers::{chi_square, counted, fine_percent, ratio};
+use crate::numbers::{chi_square, counted, fine_percent, fine_ratio};
 use crate::table::Table;
 
 /// Numbers of a sample.
@@ -89,7 +89,7 @@ impl ServedShare {
 impl ServedTenths {
     /// Differences between the part that came and the sample.
     fn words(&self) -> Vec<String> {
-        let chances = self.relative.iter().map(|chance| chance.map_or("-".into(), ratio));
+        let chances = self.relative.iter().map(|chance| chance.map_or("-".into(), fine_ratio));
         let chances: Vec<String> = chances.collect();
         let tenths =
             format!("chance to have come, by tenth from the first block on: {}", chances.join(" "));
@@ -97,7 +97,7 @@ impl ServedTenths {
         let known = known.filter_map(|(tenth, chance)| Some((tenth, (*chance)?)));
         let farthest = known.max_by(|(_, one), (_, other)| away(*one).total_cmp(&away(*other)));
         let farthest = farthest.map(|(tenth, chance)| {
-            let times = ratio(chance);
+            let times = fine_ratio(chance);
             format!("tenth {} is {times} times as likely to have come as the mean", tenth + 1)
         });
         let is_more = self.chi_square > self.chi_square_by_chance;
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(
             tenths.words(),
             [
-                "chance to have come, by tenth from the first block on: 1.4 - 0.40",
+                "chance to have come, by tenth from the first block on: 1.40 - 0.40",
                 "tenth 3 is 0.40 times as likely to have come as the mean",
                 "more than chance explains: chi-square 83.0, by chance up to 3.8",
             ]

@@ -401,8 +401,8 @@ fn quick(trace: &Character) -> Option<Finding> {
             .number("mean response", mean_ns / 1e9, Unit::Seconds)
             .action(CHECK_UNIT)
             .detail(format!(
-                "No disk answers within {} on average, even from its buffer.",
-                us(RESPONSE_MEAN_MIN_NS)
+                "No disk answers within {} us on average, even from its buffer.",
+                RESPONSE_MEAN_MIN_NS / 1e3
             ))
             .detail(format!(
                 "If the times are microseconds that were read as nanoseconds, the trace takes {}.",

@@ -27,7 +27,7 @@ use freewheel_study::changes::NOTICEABLE;
 use serde::Serialize;
 
 use crate::finding::Finding;
-use crate::numbers::{self, percent, ratio, whole_percent};
+use crate::numbers::{self, ratio, signed_percent, whole_percent};
 use crate::paint::Paint;
 
 /// The document of a study.
@@ -77,12 +77,8 @@ pub(crate) fn noticeable() -> String {
 /// A change as (new - old) / old with its sign, in per cent. From ten times as much on it is a factor.
 pub(crate) fn signed(share: f64) -> String {
     match share {
-        // Smaller changes are rounding.
-        share if share.abs() < 1e-5 => percent(0.0),
         share if share >= 9.0 => format!("{} times", ratio(1.0 + share)),
-        share if share > 0.0 => format!("+{}", percent(share)),
-        share if share < 0.0 => format!("-{}", percent(-share)),
-        _ => percent(0.0),
+        share => signed_percent(share),
     }
 }
 

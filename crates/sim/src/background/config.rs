@@ -90,7 +90,8 @@ impl FreeblockConfig {
 
     /// Bounds that a drive's planner needs.
     pub(super) fn bounds(&self, drive: &Drive) -> Bounds {
-        // Behind such a margin no gap is wide enough: only work in idle time is left.
+        // Behind such a margin only gaps within a track are left, as the margin is of seeks. All else is work in
+        // idle time.
         let has_gaps = self.conservatism < drive.rotation().period();
         if has_gaps { Bounds::default() } else { Bounds::Rough }
     }

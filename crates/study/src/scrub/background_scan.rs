@@ -93,6 +93,7 @@ impl BackgroundScan {
         self.scan.bursts.iter().map(|burst| burst.gaps).sum()
     }
 }
+
 /// Setting of a whole scan of this many requests at most, or of the estimate.
 fn setting(experiment: &Experiment, rule: Rule, whole: Option<u64>) -> ProjectedScan {
     let block_size = block_size(&experiment.drive);
@@ -123,13 +124,12 @@ const NO_LEAPS: Pace = Pace {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_model::sched::PolicySpec;
-    use freewheel_sim::config::SimConfig;
-    use freewheel_sim::source::{Closed, Fit, Pattern, PatternSpec, ThinkTime};
-
     use std::sync::atomic::Ordering;
 
+    use freewheel_model::sched::PolicySpec;
     use freewheel_sim::background::GapShares;
+    use freewheel_sim::config::SimConfig;
+    use freewheel_sim::source::{Closed, Fit, Pattern, PatternSpec, ThinkTime};
     use freewheel_units::{Bytes, SimDuration};
 
     use super::super::burst::Burst;

@@ -130,7 +130,7 @@ fn stretch(spec: &DriveSpec) -> SimDuration {
     PAUSES[PAUSES.len() - 1] + write_back + SimDuration::from_ms(200)
 }
 
-/// No gap is wider than this margin, so only idle time is used.
+/// No gap is wider than this margin, but between reads of one track: idle time is used, and hardly anything else.
 const NO_GAPS: SimDuration = SimDuration::from_ms(100);
 
 /// Measures a scrub in the idle time of an experiment.

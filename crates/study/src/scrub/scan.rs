@@ -36,6 +36,7 @@ impl Scanned {
         }
     }
 }
+
 /// Scans every arm of the volume behind this load.
 pub(super) fn scan<S: Source>(
     experiment: &Experiment,
@@ -86,6 +87,7 @@ pub(super) fn scan<S: Source>(
     });
     Ok((scans.collect(), result))
 }
+
 /// A load until the scans of all arms are over, or for this many requests.
 pub(super) struct Until<'a, S> {
     pub(super) source: &'a mut S,

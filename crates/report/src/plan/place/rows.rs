@@ -5,7 +5,7 @@ use freewheel_units::grouped;
 
 use super::times;
 use super::words::{response, size};
-use crate::numbers::{about, deviation, ms, percent, span};
+use crate::numbers::{about, percent, short_time, signed_percent, span};
 use crate::rows::Rows;
 
 /// The moves in their order.
@@ -21,7 +21,7 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
                 false if wanted.ends_endless_wait => "an endless wait".into(),
                 // Of an overload there is no mean that could become shorter.
                 false if overload_before(number, plan) => "less overload".into(),
-                false => format!("{} ms", ms(wanted.gain_s * 1e9)),
+                false => short_time((wanted.gain_s * 1e9).round() as u64),
             },
             response(wanted.response_s),
             about(wanted.copy_s),
@@ -80,7 +80,7 @@ fn row(outcome: &Outcome) -> [String; 7] {
                 percent(simulated.uncertain_s / simulated.response_s)
             ),
         },
-        apart.map_or_else(String::new, deviation),
+        apart.map_or_else(String::new, signed_percent),
         response(of(|simulated| simulated.p99_s)),
     ]
 }

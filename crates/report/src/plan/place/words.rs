@@ -91,7 +91,7 @@ fn headline(plan: &PlacePlan) -> String {
 /// Result for clients of a placement with a file that no disk can serve: their number, and their mean
 /// response.
 fn seen(plan: &PlacePlan, outcome: &Outcome) -> String {
-    let served = per_second(plan.rate - outcome.lost_rate);
+    let served = per_second((plan.rate - outcome.lost_rate).max(0.0));
     match best_known_s(outcome) {
         Some(seconds) => {
             format!(
