@@ -45,7 +45,10 @@ mod tests {
 
     #[test]
     fn changes_of_known_causes_always_named() {
-        let changes = ServedChanges { silently: vec![2048..4096], ..ServedChanges::default() };
+        let changes = ServedChanges {
+            silently: std::iter::once(2048..4096).collect(),
+            ..ServedChanges::default()
+        };
         let lines = "changed in regions that clients wrote: 0 B\nchanged silently: 1.00 MiB\n  2,048 blocks of 512 B from 2048 on\n";
         assert_eq!(changes.text(), lines);
     }

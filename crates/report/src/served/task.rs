@@ -195,10 +195,10 @@ mod tests {
             stage: TaskStage::Over,
             blocks_read: 2048,
             elapsed_ns: 1_000_000_000,
-            unreadable: vec![7..8],
+            unreadable: std::iter::once(7..8).collect(),
             refresh: Some(RefreshedBlocks {
                 superseded: 2,
-                unwritten: vec![9..12],
+                unwritten: std::iter::once(9..12).collect(),
                 ..Default::default()
             }),
             expectations: vec![expectation],
