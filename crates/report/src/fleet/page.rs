@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::summary::{Summary, is_hot, times_of_median};
 use super::text::{drives, label, part_name, sentences, title};
 use super::{FleetReport, REPORTS};
+use crate::bars::{self, BarPart};
 use crate::drawing::length;
 use crate::numbers::{TIME_MAX_S, about, percent, ratio, response, span};
 use crate::page::{self, NotedRow, fold, folds, noted_table, prose, section, table};
@@ -38,7 +39,7 @@ pub(super) fn html(report: &FleetReport) -> String {
             (section("How busy each drive is", &map(report)))
             div.panels {
                 (section("Changes that pay", &changes(&summary)))
-                (section("How long a scrub takes in idle time", &scrubs(report)))
+                (section("How long a scrub takes in idle time", &scrubs(&report.rows)))
             }
             (section("Drives worth a look", &look(report)))
             (failures(report))
@@ -179,39 +180,57 @@ const CLASSES: [(f64, &str); 5] = [
 /// Name of the class behind the last one.
 const ENDLESS: &str = "longer than 5 years";
 
-fn scrubs(report: &FleetReport) -> Markup {
+/// Drives whose scrub takes about as long.
+struct ScrubClass {
+    name: &'static str,
+    unnoticed: usize,
+    noticed: usize,
+}
+
+impl ScrubClass {
+    fn parts(&self, most: usize) -> [BarPart; 2] {
+        let colour = if self.name == ENDLESS { "endless" } else { "unnoticed" };
+        [(self.unnoticed, colour, "unnoticed on"), (self.noticed, "noticed", "noticed on")].map(
+            |(count, colour, outcome)| BarPart {
+                says: format!("{outcome} {}", drives(count)),
+                colour,
+                share: count as f64 / most as f64,
+                words: String::new(),
+            },
+        )
+    }
+}
+
+fn scrubs(rows: &[FleetRow]) -> Markup {
     let kept_up = || {
-        let all = report.rows.iter().filter_map(|row| row.numbers.as_ref());
+        let all = rows.iter().filter_map(|row| row.numbers.as_ref());
         all.filter(|of| !of.is_overloaded)
     };
     let total = kept_up().filter_map(|of| of.idle_scrub).count();
     if total == 0 {
         return html! { p { "No scrub was tried." } };
     }
-    let names = CLASSES.iter().map(|(_, name)| *name).chain([ENDLESS]);
-    let bars: Vec<(&str, usize, usize)> = names
+    let rows: Vec<ScrubClass> = CLASSES
+        .iter()
+        .map(|(_, name)| *name)
+        .chain([ENDLESS])
         .enumerate()
         .map(|(at, name)| {
             let here =
                 || kept_up().filter_map(|of| of.idle_scrub).filter(|of| class(of.seconds) == at);
-            (
-                name,
-                here().filter(|of| !of.is_noticed).count(),
-                here().filter(|of| of.is_noticed).count(),
-            )
+            let noticed = here().filter(|of| of.is_noticed).count();
+            ScrubClass { name, unnoticed: here().count() - noticed, noticed }
         })
         .collect();
-    let share = |count: usize| format!("width: {}", length(count as f64 / total as f64));
+    // The fullest class takes the whole width.
+    let most = rows.iter().map(|row| row.unnoticed + row.noticed).max().unwrap_or(0).max(1);
     html! {
-        div.bars.counts {
-            @for (name, unnoticed, noticed) in bars {
+        div.bars {
+            @for row in &rows {
                 div {
-                    span.name { (name) }
-                    div.parts {
-                        span.(if name == ENDLESS { "endless" } else { "unnoticed" }) style=(share(unnoticed)) {}
-                        span.noticed style=(share(noticed)) {}
-                    }
-                    span.note { (drives(unnoticed + noticed)) }
+                    span.name { (row.name) }
+                    (bars::one(&row.parts(most), None))
+                    span.note { (drives(row.unnoticed + row.noticed)) }
                 }
             }
         }
@@ -361,4 +380,31 @@ fn how(report: &FleetReport) -> Markup {
 
 fn yes(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::tests::row;
+    use super::*;
+
+    #[test]
+    fn scrub_bars_follow_numbers_of_drives() {
+        let rows: Vec<FleetRow> = (0..4).map(|number| row(number, 0.1, 600)).collect();
+        let html = scrubs(&rows).into_string();
+        let bars: Vec<&str> = html.split("<svg").skip(1).collect();
+        // One of a day that is noticed, and three of two to four days that are not.
+        for (bar, rect) in [
+            (
+                0,
+                "<g class=\"noticed\"><title>noticed on 1 drive</title><rect x=\"0.00%\" width=\"33.33%\"",
+            ),
+            (
+                1,
+                "<g class=\"unnoticed\"><title>unnoticed on 3 drives</title><rect x=\"0.00%\" width=\"100.00%\"",
+            ),
+        ] {
+            assert!(bars[bar].contains(rect), "{html}");
+        }
+        assert!(!bars[2].contains("<rect"), "{html}");
+    }
 }
