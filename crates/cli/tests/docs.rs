@@ -16,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use rayon::prelude::*;
 use serde_json::Value;
 
 const KIB: usize = 1024;
@@ -238,22 +239,25 @@ fn commands_stand_in_shell_blocks() {
     }
 }
 
+/// Runs the shell blocks of a page one after the other in a folder of their own; returns their number.
+fn run_blocks(page: &Page) -> usize {
+    let folder = folder();
+    let (_, blocks) = split(&page.text);
+    let shell = blocks.iter().filter(|block| block.language == "sh" && not_run(block).is_none());
+    let mut ran = 0;
+    for block in shell.filter(|block| !commands(block).is_empty()) {
+        let output = run(block, folder.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        let lines = block.lines.join("\n");
+        assert!(output.status.success(), "{}:\n{lines}\n{said}", page.path.display());
+        ran += 1;
+    }
+    ran
+}
+
 #[test]
 fn command_blocks_run_or_say_why() {
-    let mut ran = 0;
-    for page in pages() {
-        let folder = folder();
-        let (_, blocks) = split(&page.text);
-        let shell =
-            blocks.iter().filter(|block| block.language == "sh" && not_run(block).is_none());
-        for block in shell.filter(|block| !commands(block).is_empty()) {
-            let output = run(block, folder.path());
-            let said = String::from_utf8_lossy(&output.stderr);
-            let lines = block.lines.join("\n");
-            assert!(output.status.success(), "{}:\n{lines}\n{said}", page.path.display());
-            ran += 1;
-        }
-    }
+    let ran: usize = pages().par_iter().map(run_blocks).sum();
     assert!(ran > 10, "{ran} blocks ran");
 }
 

@@ -237,8 +237,8 @@ const LARGE: &str = "pgbench-ext4";
 /// Parts of 24 TB at which the times are compared, and requests that reach them with some to spare.
 const LARGE_PARTS: [f64; 2] = [0.03, 0.06];
 const LARGE_REQUESTS: u64 = 2_800_000;
-const LARGE_PARTS_QUICK: [f64; 1] = [0.01];
-const LARGE_REQUESTS_QUICK: u64 = 400_000;
+const LARGE_PARTS_QUICK: [f64; 1] = [0.005];
+const LARGE_REQUESTS_QUICK: u64 = 200_000;
 
 pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let recording = match context.recording(LARGE) {
@@ -307,8 +307,9 @@ fn row(
     estimate: &BackgroundScan,
 ) -> Row {
     let seconds = [whole, estimate].map(|scan| scan.seconds_until(read_share));
+    let digits = usize::from(read_share < 0.01);
     let quantity = format!(
-        "{load}: time until {:.0} % are read, estimate over whole scan",
+        "{load}: time until {:.digits$} % are read, estimate over whole scan",
         100.0 * read_share
     );
     let band = [100.0 - within, 100.0 + within];
