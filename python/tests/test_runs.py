@@ -2,7 +2,6 @@
 
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import threading
@@ -90,7 +89,8 @@ def test_an_import_takes_less_than_150_ms() -> None:
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for _ in range(5)
     ]
-    assert statistics.median(times) < 0.15, times
+    # Load of the machine only makes it longer.
+    assert min(times) < 0.15, times
 
 
 def test_the_command_ends_by_ctrl_c_as_the_program_does() -> None:
