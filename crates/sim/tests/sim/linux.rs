@@ -58,8 +58,8 @@ proptest! {
 
     #[test]
     fn none_is_fcfs_before_drive(
-        // On the smallest drive some requests adjoin by chance.
-        drive in prop::sample::select(library::names().into_iter().filter(|name| *name != "tr96").collect::<Vec<_>>()),
+        // On drives of a few gigabytes some requests adjoin by chance, and are merged.
+        drive in prop::sample::select(library::names().into_iter().filter(|name| name.ends_with("tb")).collect::<Vec<_>>()),
         more in prop::sample::select(&SYSTEMS[..3]),
         outstanding in 1u32..60, seed in 0u64..1 << 63
     ) {
